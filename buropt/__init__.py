@@ -1,0 +1,28 @@
+"""buropt: optimization research with a compiled gradient oracle.
+
+Write the loss of one sample in NumPy; `compile` makes an oracle of it, and the methods in
+`buropt.optim` run on a problem of `buropt.problems`, from Python or by ``python -m buropt.run``.
+"""
+
+from importlib.metadata import version as _version
+
+from buropt.autodiff import grad as grad
+from buropt.autodiff import value_and_grad as value_and_grad
+from buropt.oracle import Oracle as Oracle
+from buropt.oracle import compile as compile
+from buropt.trace import DisconnectedInputWarning as DisconnectedInputWarning
+from buropt.trace import TraceError as TraceError
+from buropt.trace import UnsupportedOpError as UnsupportedOpError
+
+__version__ = _version("buropt")
+
+__all__ = [
+    "DisconnectedInputWarning",
+    "Oracle",
+    "TraceError",
+    "UnsupportedOpError",
+    "__version__",
+    "compile",
+    "grad",
+    "value_and_grad",
+]

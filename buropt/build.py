@@ -1,0 +1,200 @@
+"""From a resolved configuration (plain dictionaries) to a problem, a method and a budget.
+
+A node with `_target_` names a function or class and gives its arguments; `call` checks them against
+the signature first, so that a misspelled key or a number that arrived as text is a clear sentence.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from buropt.budget import Budget
+from buropt.data.split import SplitKind, split_workers
+
+if TYPE_CHECKING:
+    from buropt.optim.base import Optimizer
+    from buropt.problems.base import Problem
+
+Node = Mapping[str, Any]
+GROUPS = ("data", "problem", "compressor", "optimizer")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The configuration's own keys, those outside the groups."""
+
+    seed: int = 0
+    n_workers: int = 1
+    split: SplitKind = "contiguous"
+    dirichlet_alpha: float = 0.5
+    dtype: str = "float64"
+    threads: int | None = None
+    iterations: int | None = None
+    epochs: float | None = None
+    bits: float | None = None
+    seconds: float | None = None
+    tolerance: float | None = None
+    log_every: int | None = None
+    verbose: bool = True
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        for name, least in (("seed", 0), ("n_workers", 1), ("threads", 1), ("log_every", 1)):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or value < least):
+                raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+        if self.dtype not in ("float64", "float32"):
+            raise ValueError(f"dtype must be float64 or float32, got {self.dtype!r}")
+
+    @property
+    def budget(self) -> Budget:
+        """The limits among the settings."""
+        return Budget(**{field.name: getattr(self, field.name) for field in fields(Budget)})
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What a run needs, built and settled."""
+
+    settings: Settings
+    budget: Budget
+    problem: Problem
+    method: Optimizer[Any]
+    title: str
+
+
+def build(config: Node) -> Experiment:
+    """Build everything that a configuration names.
+
+    Raises
+    ------
+    ValueError, TypeError, OSError
+        For a mistake in the configuration or an unreadable file; the message is one sentence.
+    """
+    own = {name: value for name, value in config.items() if name not in GROUPS}
+    settings: Settings = call({"_target_": "buropt.build.Settings", **own})
+    budget = settings.budget  # a budget that never ends is refused before any work is done
+    method: Optimizer[Any] = call(config["optimizer"], "optimizer")
+    problem, data_name = build_problem(config, settings)
+    method = method.theory(problem)
+    title = f"{type(method).__name__} on {problem.name}"
+    if data_name:
+        title += f" ({data_name})"
+    workers = "1 worker" if problem.n_workers == 1 else f"{problem.n_workers} workers"
+    return Experiment(settings, budget, problem, method, f"{title}, {workers}")
+
+
+def build_problem(config: Node, settings: Settings) -> tuple[Problem, str]:
+    """Load the data if the problem takes any, split them among the workers and compile the loss.
+
+    Returns
+    -------
+    (Problem, str)
+        The problem; the name of the data, empty for a problem that makes its own.
+    """
+    if "A" not in parameters_of(config["problem"], "problem"):
+        problem: Problem = call(config["problem"], "problem")
+        return problem, ""
+    if not config.get("data"):
+        raise ValueError(
+            "this problem needs data: choose for example data=breast_cancer or data=libsvm"
+        )
+    dataset = call(config["data"], "data")
+    shards = split_workers(
+        dataset.y,
+        settings.n_workers,
+        settings.split,
+        alpha=settings.dirichlet_alpha,
+        seed=settings.seed,
+    )
+    problem = call(config["problem"], "problem", A=dataset.A, y=dataset.y, split=shards)
+    return problem, dataset.name
+
+
+def call(node: Node, where: str = "", **given: Any) -> Any:
+    """What `node` describes; nodes inside it with a `_target_` are called first.
+
+    Parameters
+    ----------
+    node : mapping
+        `_target_`, and arguments by name.
+    where : str
+        The node's place in the configuration, for messages.
+    **given
+        Arguments that no configuration can hold.
+
+    Raises
+    ------
+    ValueError
+        If a key is not a parameter of the target, or a number is not one.
+    """
+    parameters = parameters_of(node, where)
+    arguments: dict[str, Any] = dict(given)
+    for key, value in node.items():
+        if key == "_target_":
+            continue
+        # A group's node is the same thing wherever it is used: optimizer.compressor is compressor.
+        place = f"{where}.{key}" if where and key not in GROUPS else key
+        if key not in parameters or key in given:
+            raise ValueError(unknown_key(place, (name for name in parameters if name not in given)))
+        if isinstance(value, Mapping) and "_target_" in value:
+            arguments[key] = call(value, place)
+        else:
+            arguments[key] = coerce(value, str(parameters[key].annotation), place)
+    return target_of(node, where)(**arguments)
+
+
+def target_of(node: Node, where: str) -> Callable[..., Any]:
+    """The function or class that `node` names."""
+    name = node.get("_target_")
+    module, _, attribute = str(name).rpartition(".")
+    try:
+        target = pkgutil.resolve_name(f"{module}:{attribute}")
+    except (AttributeError, ImportError, ValueError) as error:
+        raise ValueError(
+            f"{where}._target_ must name a function or class such as buropt.optim.GD, got "
+            f"{name!r}: {error}"
+        ) from error
+    if not callable(target):
+        raise ValueError(f"{where}._target_ names {name}, which cannot be called")
+    return target
+
+
+def parameters_of(node: Node, where: str) -> Mapping[str, inspect.Parameter]:
+    """The parameters of what `node` names."""
+    return inspect.signature(target_of(node, where)).parameters
+
+
+def coerce(value: Any, annotation: str, place: str) -> Any:
+    """Numbers as the parameter wants them.
+
+    Text becomes a number where only a number makes sense: plain YAML reads 1e-3, and an environment
+    variable any number, as text. A whole float becomes an int where an int is wanted:
+    iterations=1e5.
+    """
+    kinds = {kind.strip() for kind in annotation.replace("typing.", "").split("|")}
+    if isinstance(value, str) and kinds & {"int", "float"} and "str" not in kinds:
+        try:
+            value = float(value)
+        except ValueError:
+            raise ValueError(f"{place} must be a number, got {value!r}") from None
+    if isinstance(value, float) and "int" in kinds and "float" not in kinds:
+        if not value.is_integer():
+            raise ValueError(f"{place} must be a whole number, got {value!r}")
+        return int(value)
+    return value
+
+
+def unknown_key(place: str, valid: Iterable[str]) -> str:
+    """The sentence for a key that does not exist: the nearest one that does, and all of them."""
+    prefix, dot, key = place.rpartition(".")
+    names = sorted(valid)
+    near = difflib.get_close_matches(key, names, n=1)
+    hint = f"; did you mean {prefix}{dot}{near[0]}?" if near else "."
+    known = ", ".join(prefix + dot + name for name in names)
+    return f"{place} is not a setting{hint} The settings here are {known or 'none'}."

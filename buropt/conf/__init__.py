@@ -1,0 +1,1 @@
+"""Hydra's configurations: `config.yaml` and one folder for each choice."""

@@ -1,0 +1,183 @@
+"""A run's record: one JSON object a line, appended and flushed as the run goes.
+
+    history = History.load("outputs/2025-01-31/12-00-00/history.jsonl")
+    plt.semilogy(history["bits_up"], history["grad_norm_sq"])
+
+A killed run leaves at most a half-written last line, which `load` drops.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Record(NamedTuple):
+    """One line of a history.
+
+    `f_gap` is None where the minimum is unknown. `epochs` counts per-sample gradients over the
+    number of samples, `oracle_calls` the method's calls, `bits_up` the mean uplink bits of one
+    worker, `bits_down` the downlink bits to one worker, and `seconds` the method's own time:
+    measuring and logging are excluded.
+    """
+
+    iteration: int
+    f: float
+    f_gap: float | None
+    grad_norm_sq: float
+    epochs: float
+    oracle_calls: int
+    bits_up: float
+    bits_down: float
+    seconds: float
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether both the value and the gradient are finite."""
+        return math.isfinite(self.f) and math.isfinite(self.grad_norm_sq)
+
+    def as_json(self) -> str:
+        """The record as one line of JSON; what JSON cannot say (inf, nan) becomes null."""
+        return (
+            f'{{"iteration": {self.iteration}, "f": {_number(self.f)}, '
+            f'"f_gap": {_number(self.f_gap)}, "grad_norm_sq": {_number(self.grad_norm_sq)}, '
+            f'"epochs": {_number(self.epochs)}, "oracle_calls": {self.oracle_calls}, '
+            f'"bits_up": {_number(self.bits_up)}, "bits_down": {_number(self.bits_down)}, '
+            f'"seconds": {_number(self.seconds)}}}'
+        )
+
+
+COUNTS = ("iteration", "oracle_calls")
+
+
+class History:
+    """Records in memory and, when opened with `create`, in a file.
+
+    `history["f"]` is a column: an int64 array for `iteration` and `oracle_calls`, float64
+    otherwise, with nan for null. A history is a context manager that closes its file.
+    """
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self._file: TextIO | None = None
+
+    @classmethod
+    def create(cls, path: str | PathLike[str], overwrite: bool = False) -> History:
+        """A history that also writes to a new file.
+
+        Raises
+        ------
+        FileExistsError
+            If the file is there and `overwrite` is false: a finished run is never lost by accident.
+        """
+        history = cls()
+        mode = "w" if overwrite else "x"
+        history._file = Path(path).open(  # noqa: SIM115  closed by the history's own `close`
+            mode, buffering=1, encoding="utf-8", newline="\n"
+        )
+        return history
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> History:
+        """Read a file back. A last line without its newline that does not parse is dropped.
+
+        Raises
+        ------
+        ValueError
+            If any other line is not a record; the message gives the file, the line and the reason.
+        """
+        history = cls()
+        lines = Path(path).read_text(encoding="utf-8", errors="replace").split("\n")
+        for number, line in enumerate(lines, start=1):
+            half_written = number == len(lines)
+            if half_written and not line:
+                break
+            try:
+                record = _parse(line)
+            except ValueError as error:
+                if half_written:
+                    break
+                raise ValueError(f"{path}, line {number}: not a history record: {error}") from None
+            history.records.append(record)
+        return history
+
+    def append(self, record: Record) -> None:
+        """Add a record; with a file, its line has left the process when this returns."""
+        self.records.append(record)
+        if self._file is not None:
+            self._file.write(record.as_json() + "\n")
+
+    def close(self) -> None:
+        """Close the file, if any; the records stay."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> History:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        """The column of that name, shape (len(history),)."""
+        if column not in Record._fields:
+            raise KeyError(
+                f"{column!r} is not a column; the columns are {', '.join(Record._fields)}"
+            )
+        position = Record._fields.index(column)
+        kind = np.int64 if column in COUNTS else np.float64
+        return np.array([record[position] for record in self.records], dtype=kind)
+
+
+def _number(value: float | None) -> str:
+    """A JSON number or null. `float` first: NumPy scalars print with their type's name."""
+    if value is None or not math.isfinite(value):
+        return "null"
+    return repr(float(value))
+
+
+def _parse(line: str) -> Record:
+    """One line back to a record; ValueError says what is wrong with it."""
+    try:
+        fields = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{error.msg} at column {error.colno} of {line[:60]!r}") from None
+    if not isinstance(fields, dict):
+        raise ValueError(
+            f"expected an object with the keys {', '.join(Record._fields)}, got {line[:60]!r}"
+        )
+    for name in Record._fields:
+        if name not in fields:
+            raise ValueError(f"the key {name!r} is missing")
+        value = fields[name]
+        if name in COUNTS:
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise ValueError(f"{name!r} must be a whole number, got {value!r}")
+        elif value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+            raise ValueError(f"{name!r} must be a number or null, got {value!r}")
+    # Only the gap may be unknown; elsewhere null stands for a value that was not finite.
+    values = {name: fields[name] for name in Record._fields}
+    for name in Record._fields:
+        if values[name] is None and name != "f_gap":
+            values[name] = math.nan
+    return Record(**values)

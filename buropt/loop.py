@@ -1,0 +1,169 @@
+"""The loop around a method: step, measure, record, stop. No Hydra, files or terminals here."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from buropt.history import History, Record
+from buropt.random import Key
+
+if TYPE_CHECKING:
+    from buropt.budget import Budget
+    from buropt.optim.base import Array, Optimizer
+    from buropt.problems.base import Problem
+
+CONVERGED = "converged"
+INTERRUPTED = "interrupted"
+NON_FINITE = "non_finite"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    `status` is "converged", "budget:<limit>", "interrupted" or "non_finite"; `x`, shape (d,), and
+    `record` belong to the last iterate at which the value and the gradient were finite.
+    """
+
+    status: str
+    x: Array
+    record: Record
+
+
+class Interruption:
+    """While active, Ctrl-C (and a polite kill) sets `signal` instead of raising.
+
+    The loop looks at it between iterations, so nothing is ever half done. The second signal acts as
+    usual, for when an iteration takes too long to wait for.
+    """
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> Interruption:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            try:
+                self._previous[number] = signal.signal(number, self._receive)
+            except ValueError:  # Python allows handlers in the main thread only
+                break
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._restore()
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        self.signal = number
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+        self._previous.clear()
+
+
+def minimize(
+    problem: Problem,
+    method: Optimizer[Any],
+    budget: Budget,
+    *,
+    seed: int = 0,
+    log_every: int | None = None,
+    history: History | None = None,
+    on_record: Callable[[Record], None] | None = None,
+    interruption: Interruption | None = None,
+) -> Outcome:
+    """Run `method` on `problem` from `problem.x0` until the budget is used up.
+
+    The run is measured at iteration 0, as often as `log_every` says, and at its last iteration.
+    Values that are not finite end the run at the next measurement.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its counters go on from where they are.
+    method : Optimizer
+        With its hyperparameters settled: `method.theory(problem)`.
+    budget : Budget
+    seed : int
+        Round k draws from Key(seed, k).
+    log_every : int, optional
+        Iterations between measurements; None: once per pass over the data, which is every
+        iteration for methods that use all samples in one.
+    history : History, optional
+        Receives every record.
+    on_record : callable, optional
+        Called with every record, for a progress line.
+    interruption : Interruption, optional
+        Looked at between iterations.
+
+    Returns
+    -------
+    Outcome
+    """
+    clock = time.perf_counter
+    counters = problem.counters
+    n_samples = problem.n_samples
+    f_star = problem.constants.f_star
+    history = History() if history is None else history
+    step = method.step
+
+    problem.oracle.worker_grads(problem.x0)  # start threads and fault in memory outside the clock
+    with np.errstate(over="ignore", invalid="ignore"):  # the loop itself looks for inf and nan
+        started = clock()
+        state = method.init(problem, problem.x0, Key(seed, 0))
+        seconds = clock() - started
+        iteration = next_pass = 0
+        finite: tuple[Array, Record] | None = None
+        while True:
+            limit = budget.exhausted(
+                iteration, counters.sample_grads / n_samples, counters.bits_up, seconds
+            )
+            stopped = interruption is not None and interruption.signal is not None
+            if log_every is None:
+                due = counters.sample_grads >= next_pass
+            else:
+                due = iteration % log_every == 0
+            if due or limit is not None or stopped:
+                next_pass = counters.sample_grads + n_samples
+                f, grad_norm_sq = problem.metrics(state.x)
+                record = Record(
+                    iteration,
+                    f,
+                    None if f_star is None else f - f_star,
+                    grad_norm_sq,
+                    counters.sample_grads / n_samples,
+                    counters.oracle_calls,
+                    counters.bits_up,
+                    counters.bits_down,
+                    seconds,
+                )
+                history.append(record)
+                if on_record is not None:
+                    on_record(record)
+                if not record.is_finite:
+                    x, last = (state.x, record) if finite is None else finite
+                    return Outcome(NON_FINITE, x, last)
+                finite = (state.x, record)
+                if budget.converged(grad_norm_sq):
+                    return Outcome(CONVERGED, state.x, record)
+                if limit is not None:
+                    return Outcome(f"budget:{limit}", state.x, record)
+                if stopped:
+                    return Outcome(INTERRUPTED, state.x, record)
+            iteration += 1
+            started = clock()
+            state = step(problem, state, Key(seed, iteration))
+            seconds += clock() - started

@@ -1,0 +1,88 @@
+"""MARINA: compressed gradient differences with rare dense rounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from buropt.compressors import Compressor
+from buropt.optim.base import IDENTITY, Array, Optimizer, mean, unbiased_omega
+from buropt.random import Purpose
+
+if TYPE_CHECKING:
+    from buropt.problems.base import Problem
+    from buropt.random import Key
+
+
+class State(NamedTuple):
+    """Iterate x (d,), gradient estimate g (d,) there, and the workers' gradients grads (n, d).
+
+    The gradients are kept so that a round evaluates them once, at the new point.
+    """
+
+    x: Array
+    g: Array
+    grads: Array
+
+
+@dataclass(frozen=True)
+class Marina(Optimizer[State]):
+    """MARINA, Gorbunov et al. 2021, arXiv:2102.07845.
+
+        x+ = x - step_size g
+        c  = 1 with probability p, one coin for all workers
+        g+ = grad f(x+)                                        if c = 1 (dense messages)
+           = g + mean_i C_i(grad f_i(x+) - grad f_i(x))        otherwise
+
+    g starts at grad f(x0), a dense message.  p = 1/(1 + omega). Step size of Theorem 2.1,
+
+        1/(L + L+ sqrt((1 - p) omega / (p n))),
+
+    for which the mean of E|grad f(x_t)|^2 over t < T is at most 2 (f(x0) - f*) / (step_size T). L+
+    is the smallest constant with mean_i |grad f_i(x) - grad f_i(y)|^2 <= L+^2 |x - y|^2; where the
+    problem does not know it, L~ = sqrt(mean_i L_i^2) >= L+ takes its place.
+
+    The coin is a function of the seed and the round, which everybody knows, and is not counted in
+    bits.
+
+    Parameters
+    ----------
+    p : float, optional
+        Probability of a dense round, in (0, 1]; None: 1/(1 + omega).
+    compressor : Compressor
+        Unbiased, drawn independently for every worker.
+    """
+
+    p: float | None = None
+    compressor: Compressor = IDENTITY
+
+    def __post_init__(self) -> None:
+        self.require_positive("step_size", "step_size_factor")
+        self.require_positive("p", at_most=1)
+        self.require_unbiased(self.compressor)
+
+    def theory(self, problem: Problem) -> Marina:
+        c, n = problem.constants, problem.n_workers
+        omega = unbiased_omega(self.compressor, problem.dim)
+        p = 1 / (1 + omega) if self.p is None else self.p
+        L_plus = c.L_tilde if c.L_plus is None else c.L_plus
+        return self.settled(1 / (c.L + L_plus * math.sqrt((1 - p) * omega / (p * n))), p=p)
+
+    def init(self, problem: Problem, x0: Array, key: Key) -> State:
+        grads = problem.worker_grads(x0)
+        problem.send_dense()
+        return State(x0, mean(grads), grads)
+
+    def step(self, problem: Problem, state: State, key: Key) -> State:
+        if self.p is None:
+            raise self.unsettled("p")
+        x = state.x - self.gamma * state.g
+        problem.broadcast()
+        grads = problem.worker_grads(x)
+        if key.fold(Purpose.COIN).coin(self.p):
+            problem.send_dense()
+            g = mean(grads)
+        else:
+            g = state.g + mean(problem.send(self.compressor, grads - state.grads, key))
+        return State(x, g, grads)

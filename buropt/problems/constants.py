@@ -1,0 +1,274 @@
+"""Smoothness and convexity constants, from spectra of the data.
+
+The smoothness of a linear model's loss phi(a_j'x) with |phi''| <= c is c times an eigenvalue of a
+Gram matrix. All constants are true bounds: eigenvalues carry a safety factor that covers rounding,
+so a step size such as 1/L is never too large. With worker i's function scaled as
+
+    f_i(x) = (n_workers / n_samples) sum over j in S_i of loss_j(x) + r(x),
+
+its Gram matrix is (n_workers / n_samples) A_i'A_i, which for equal shards is the mean over the
+shard.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse.linalg as spla
+from numpy.typing import NDArray
+
+from buropt.data.dataset import Array, is_sparse
+
+DENSE_LIMIT = 1024  # matrices up to this size: all eigenvalues (50 ms); larger ones: Lanczos
+LANCZOS_TOLERANCE = 1e-8
+LANCZOS_SAFETY = 1e-6
+MOMENTS_LIMIT = 2e10  # n_workers * dim^3 up to which L+ and L+- are computed from all Hessians
+
+
+@dataclass(frozen=True, eq=False)
+class Constants:
+    """Constants of f = mean of f_i; each is the best one or an upper bound (mu: a lower one).
+
+    Attributes
+    ----------
+    L : float
+        Smoothness of f.
+    L_i : ndarray, shape (n_workers,)
+        Smoothness of each f_i.
+    L_sample_max : float
+        Largest smoothness of one sample's loss plus the regularizer.
+    L_plus : float or None
+        L+: mean |grad f_i(x) - grad f_i(y)|^2 <= L+^2 |x - y|^2.
+    L_pm : float or None
+        L+-, the Hessian variance (arXiv:2110.03300): the same with the variance over workers in
+        place of the second moment.
+    mu : float
+        Strong convexity of f; 0.0 if it has none that is known.
+    minimum : float, callable or None
+        The minimum of f, or how to find it; None: not known. Read it as `f_star`.
+    source : dict
+        For each constant, the formula, and whether it is a "closed form" or a "bound".
+    """
+
+    L: float
+    L_i: NDArray[np.float64]
+    L_sample_max: float
+    L_plus: float | None = None
+    L_pm: float | None = None
+    mu: float = 0.0
+    minimum: float | Callable[[], float | None] | None = field(default=None, repr=False)
+    source: dict[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def L_max(self) -> float:
+        """Largest of the L_i."""
+        return float(np.max(self.L_i))
+
+    @property
+    def L_tilde(self) -> float:
+        """Root mean square of the L_i."""
+        return root_mean_square(self.L_i)
+
+    @cached_property
+    def f_star(self) -> float | None:
+        """The minimum of f, or None; solved for when first asked, then kept."""
+        return self.minimum() if callable(self.minimum) else self.minimum
+
+
+def root_mean_square(values: Array) -> float:
+    """Square root of the mean of the squares."""
+    return math.sqrt(np.mean(np.square(values)))
+
+
+def linear_model_constants(
+    A: Any,
+    shards: Sequence[NDArray[np.int64]],
+    *,
+    curvature: float,
+    regularizer_curvature: float,
+    mu: float,
+    curvature_says: str,
+    exact: bool,
+    minimum: Callable[[], float | None] | None = None,
+) -> Constants:
+    """Constants of f_i(x) = (n/N) sum_j phi_j(a_j'x) + r(x) with |phi_j''| <= c and |r''| <= R.
+
+    Parameters
+    ----------
+    A : ndarray or CSR array, shape (n_samples, dim)
+    shards : index arrays, one a worker
+    curvature, regularizer_curvature : float
+        c and R.
+    mu : float
+        Strong convexity of f, or a lower bound.
+    curvature_says : str
+        c and R in words, for `Constants.source`.
+    exact : bool
+        Whether all c and R are reached at one common point, so that L and L_i are the best ones.
+    minimum : callable, optional
+    """
+    n, n_samples = len(shards), A.shape[0]
+    L = curvature * top_gram_eigenvalue(A) / n_samples + regularizer_curvature
+    loss_L_i = np.array(
+        [curvature * n / n_samples * top_gram_eigenvalue(A[shard]) for shard in shards]
+    )
+    L_i = loss_L_i + regularizer_curvature
+    kind = "closed form" if exact else "bound"
+    source = {
+        "L": f"{kind}: c lambda_max(A'A)/N + R, {curvature_says}",
+        "L_i": f"{kind}: c (n/N) lambda_max(A_i'A_i) + R, {curvature_says}",
+        "L_sample_max": f"{kind}: c max_j |a_j|^2 + R, {curvature_says}",
+        "L_plus": "closed form: one worker, L" if n == 1 else "bound: sqrt(mean L_i^2)",
+        "L_pm": "closed form: one worker, 0" if n == 1 else "bound: sqrt(mean (L_i - R)^2)",
+        "mu": f"bound: the regularizer's {mu:g}" if mu > 0 else "not strongly convex",
+        "f_star": "solved to rounding" if minimum is not None else "not known",
+    }
+    return Constants(
+        L=L,
+        L_i=L_i,
+        L_sample_max=curvature * largest_row(A) + regularizer_curvature,
+        L_plus=L if n == 1 else root_mean_square(L_i),
+        L_pm=0.0 if n == 1 else root_mean_square(loss_L_i),
+        mu=mu,
+        minimum=minimum,
+        source=source,
+    )
+
+
+def largest_row(A: Any) -> float:
+    """max_j |a_j|^2 over the rows of A."""
+    squares = A.multiply(A).sum(axis=1) if is_sparse(A) else np.einsum("ij,ij->i", A, A)
+    return float(np.max(squares)) * (1 + _rounding(A.shape[1]))
+
+
+def least_squares_constants(
+    A: Any,
+    shards: Sequence[NDArray[np.int64]],
+    *,
+    l2: float,
+    minimum: Callable[[], float | None] | None,
+) -> Constants:
+    """Constants of f(x) = |A x - y|^2 / (2N) + l2 |x|^2 / 2: a linear model with phi'' = 1.
+
+    Exact as far as Hessians are small enough to be formed: all of them, or the mean at least (for
+    mu).
+    """
+    n, (n_samples, dim) = len(shards), A.shape
+    identity = l2 * np.eye(dim) if is_small(dim) else None
+    if identity is not None and n * dim**3 <= MOMENTS_LIMIT:
+        return quadratic_constants(
+            [gram(A[shard]) * (n / n_samples) + identity for shard in shards],
+            L_sample_max=largest_row(A) + l2,
+            minimum=minimum,
+        )
+    constants = linear_model_constants(
+        A,
+        shards,
+        curvature=1.0,
+        regularizer_curvature=l2,
+        mu=l2,
+        curvature_says="c = 1, R = l2",
+        exact=True,
+        minimum=minimum,
+    )
+    if identity is None:
+        return constants
+    return replace(
+        constants,
+        mu=max(bottom_eigenvalue(gram(A) / n_samples + identity), l2),
+        source=constants.source | {"mu": "closed form: lambda_min(A'A/N) + l2"},
+    )
+
+
+def is_small(dim: int) -> bool:
+    """Whether matrices of this size are formed and decomposed."""
+    return dim <= DENSE_LIMIT
+
+
+def top_gram_eigenvalue(A: Any) -> float:
+    """lambda_max(A'A), from above, for a dense or sparse float64 matrix (rows, dim).
+
+    Works on the smaller of A'A and A A'. Beyond `DENSE_LIMIT` by Lanczos, whose value lies below
+    the eigenvalue by a relative error far under `LANCZOS_SAFETY`.
+    """
+    if A.shape[0] < A.shape[1]:
+        A = A.T
+    if min(A.shape) <= DENSE_LIMIT:
+        return top_eigenvalue(gram(A))
+    if abs(A).max() == 0:  # no start vector is any good
+        return 0.0
+    operator = spla.LinearOperator(
+        shape=(A.shape[1], A.shape[1]), matvec=lambda v: A.T @ (A @ v), dtype=np.dtype(np.float64)
+    )
+    start = np.random.Generator(np.random.Philox(0)).standard_normal(A.shape[1])
+    (value,) = spla.eigsh(
+        operator, k=1, which="LA", v0=start, tol=LANCZOS_TOLERANCE, return_eigenvectors=False
+    )
+    return float(value) * (1 + LANCZOS_SAFETY)
+
+
+def gram(A: Any) -> NDArray[np.float64]:
+    """A'A as a dense matrix."""
+    product = A.T @ A
+    return np.asarray(product.toarray() if is_sparse(product) else product, dtype=np.float64)
+
+
+def top_eigenvalue(H: NDArray[np.float64]) -> float:
+    """Largest absolute eigenvalue of a symmetric matrix, from above."""
+    eigenvalues = np.linalg.eigvalsh(H)
+    return max(abs(float(eigenvalues[0])), abs(float(eigenvalues[-1]))) * (1 + _rounding(len(H)))
+
+
+def bottom_eigenvalue(H: NDArray[np.float64]) -> float:
+    """Smallest eigenvalue of a symmetric matrix, from below; 0.0 if it may not be positive."""
+    eigenvalues = np.linalg.eigvalsh(H)
+    value = float(eigenvalues[0]) - float(eigenvalues[-1]) * _rounding(len(H))
+    return max(value, 0.0)
+
+
+def quadratic_constants(
+    hessians: Sequence[NDArray[np.float64]],
+    *,
+    L_sample_max: float | None = None,
+    minimum: float | Callable[[], float | None] | None = None,
+) -> Constants:
+    """All constants of functions with constant Hessians H_i, shape (dim, dim), exactly.
+
+    L+-^2 = lambda_max(mean H_i^2 - H^2) is computed as lambda_max(mean (H_i - H)^2), the same
+    matrix without cancellation. `L_sample_max` defaults to L_max (samples are workers).
+    """
+    mean, second, variance = (np.zeros_like(hessians[0]) for _ in range(3))
+    for H in hessians:
+        mean += H / len(hessians)
+    for H in hessians:
+        second += H @ H / len(hessians)
+        variance += (H - mean) @ (H - mean) / len(hessians)
+    L_i = np.array([top_eigenvalue(H) for H in hessians])
+    return Constants(
+        L=top_eigenvalue(mean),
+        L_i=L_i,
+        L_sample_max=float(np.max(L_i)) if L_sample_max is None else L_sample_max,
+        L_plus=math.sqrt(top_eigenvalue(second)),
+        L_pm=math.sqrt(top_eigenvalue(variance)),
+        mu=bottom_eigenvalue(mean),
+        minimum=minimum,
+        source={
+            "L": "closed form: lambda_max(mean H_i)",
+            "L_i": "closed form: lambda_max(H_i)",
+            "L_sample_max": "closed form: largest Hessian of a sample",
+            "L_plus": "closed form: sqrt(lambda_max(mean H_i^2))",
+            "L_pm": "closed form: sqrt(lambda_max(mean H_i^2 - (mean H_i)^2))",
+            "mu": "closed form: lambda_min(mean H_i)",
+            "f_star": "closed form: the stationary point" if minimum is not None else "none",
+        },
+    )
+
+
+def _rounding(dim: int) -> float:
+    """Relative error, with room to spare, of a sum or an eigenvalue of this size."""
+    return 4 * dim * float(np.finfo(np.float64).eps)

@@ -1,0 +1,197 @@
+"""Which NumPy functions can be traced: two tables, filled by `ufuncs.py` and `functions.py`.
+
+A row maps NumPy's own function object to a rule, a Python function that emits nodes. Whatever has
+no row raises `UnsupportedOpError`; keyword arguments that a rule does not know raise as well, so
+nothing is ever dropped silently.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from buropt.trace.errors import UnsupportedOpError, location
+from buropt.trace.hints import HINTS
+
+if TYPE_CHECKING:
+    from buropt.trace.session import Trace
+    from buropt.trace.tracer import Tracer
+
+UfuncRule: TypeAlias = "Callable[..., Tracer]"
+FunctionRule: TypeAlias = Callable[..., Any]
+Rule = TypeVar("Rule", bound=FunctionRule)
+
+# Values of keyword arguments that change nothing, accepted for keywords a rule does not know.
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "order": ("C", "K", "A"),
+    "subok": (True, False),
+    "casting": ("same_kind", "safe"),
+    "where": (True,),
+    "optimize": (True, False),
+    "copy": (True,),
+}
+
+
+@dataclass(frozen=True)
+class FunctionRow:
+    """A rule for a NumPy function that is not a ufunc.
+
+    Attributes
+    ----------
+    rule : callable
+        `rule(trace, **arguments)`, with NumPy's own argument names.
+    parameters : tuple of str
+        All of NumPy's parameters, in positional order; a last name that starts with a star takes
+        the remaining positional arguments.
+    known : frozenset of str
+        The parameters that the rule takes.
+    """
+
+    rule: FunctionRule
+    parameters: tuple[str, ...]
+    known: frozenset[str]
+
+
+UFUNCS: dict[np.ufunc, UfuncRule] = {}
+FUNCTIONS: dict[Callable[..., Any], FunctionRow] = {}
+# scipy.special's ufuncs by name: importing that package just to list it would double start-up.
+SCIPY_UFUNCS: dict[str, UfuncRule] = {}
+
+
+def function(numpy_function: Callable[..., Any], parameters: str) -> Callable[[Rule], Rule]:
+    """Decorate a rule for `numpy_function`, whose parameters are listed in NumPy's order."""
+
+    def register(rule: Rule) -> Rule:
+        names = tuple(parameters.split())
+        known = frozenset(inspect.signature(rule).parameters) - {"trace"}
+        FUNCTIONS[numpy_function] = FunctionRow(rule, names, known)
+        return rule
+
+    return register
+
+
+def find_ufunc(trace: Trace, ufunc: np.ufunc) -> UfuncRule:
+    """The rule of a ufunc of NumPy or scipy.special, or `UnsupportedOpError`."""
+    rule = UFUNCS.get(ufunc)
+    if rule is None and _is_scipy(ufunc):
+        rule = SCIPY_UFUNCS.get(ufunc.__name__)
+    if rule is None:
+        raise unsupported(trace, public_name(ufunc))
+    return rule
+
+
+def call_function(
+    trace: Trace,
+    numpy_function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> Any:
+    """Trace `numpy_function(*args, **kwargs)` by its row, or raise `UnsupportedOpError`."""
+    row = FUNCTIONS.get(numpy_function)
+    name = public_name(numpy_function)
+    if row is None:
+        raise unsupported(trace, name)
+    given = _bind(row, name, args, kwargs)
+    refused = [key for key, value in given.items() if not _can_drop(trace, row, key, value)]
+    if refused:
+        raise unsupported_keyword(trace, name, refused[0])
+    return row.rule(trace, **{key: value for key, value in given.items() if key in row.known})
+
+
+def _bind(
+    row: FunctionRow, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    names = row.parameters
+    given: dict[str, Any] = {}
+    if names[-1].startswith("*"):
+        fixed = len(names) - 1
+        given[names[-1][1:]] = args[fixed:]
+        args, names = args[:fixed], names[:fixed]
+    if len(args) > len(names):
+        raise TypeError(f"{name} takes at most {len(names)} arguments, got {len(args)}")
+    given |= zip(names, args, strict=False)
+    given |= kwargs
+    missing = np._NoValue  # NumPy passes it on for "not given"
+    return {key: value for key, value in given.items() if value is not missing}
+
+
+def _can_drop(trace: Trace, row: FunctionRow, key: str, value: Any) -> bool:
+    """Whether the rule knows a keyword, or its value changes nothing."""
+    if key in row.known or value is None:
+        return True
+    if key == "dtype":
+        return is_graph_dtype(trace, value)
+    return any(
+        value is neutral or value == neutral
+        for neutral in _NEUTRAL.get(key, ())
+        if isinstance(value, type(neutral))
+    )
+
+
+def is_graph_dtype(trace: Trace, dtype: Any) -> bool:
+    """Whether `dtype` names the float dtype that the graph computes in anyway."""
+    try:
+        return bool(np.dtype(dtype) == trace.dtype)
+    except TypeError:
+        return False
+
+
+def unsupported(trace: Trace, name: str) -> UnsupportedOpError:
+    """The error for a function or method without a rule: an alternative or the nearest names."""
+    return UnsupportedOpError(
+        f"{name} cannot be traced. {location(trace.name)} Instead: {alternative(name)}."
+    )
+
+
+def unsupported_keyword(trace: Trace, name: str, keyword: str) -> UnsupportedOpError:
+    """The error for a keyword argument that a rule does not support."""
+    hint = HINTS.get(f"{keyword}=", f"leave {keyword} out")
+    return UnsupportedOpError(
+        f"{name}: the argument {keyword}= cannot be traced. {location(trace.name)} Instead: {hint}."
+    )
+
+
+def alternative(name: str) -> str:
+    """What to write instead of an untraceable function, as half a sentence."""
+    hint = HINTS.get(name) or HINTS.get(name.removeprefix("np.").removeprefix("ndarray."))
+    if hint is not None:
+        return hint
+    full_names = {full.split(".")[-1]: full for full in supported_functions()}
+    near = difflib.get_close_matches(name.split(".")[-1], full_names, n=3, cutoff=0.75)
+    if near:
+        return "perhaps " + ", ".join(full_names[short] for short in near)
+    return (
+        "compose it from functions that can be traced "
+        "(buropt.trace.supported_functions() lists them)"
+    )
+
+
+def supported_functions() -> list[str]:
+    """The public names of all functions that can be traced, such as `np.exp`, sorted."""
+    rows: list[Any] = [*UFUNCS, *FUNCTIONS]
+    names = {public_name(row) for row in rows}
+    return sorted(names | {f"scipy.special.{name}" for name in SCIPY_UFUNCS})
+
+
+def public_name(numpy_function: Any) -> str:
+    """How a user writes a function: `np.exp`, `np.linalg.norm`, `scipy.special.expit`."""
+    name = str(numpy_function.__name__)
+    if isinstance(numpy_function, np.ufunc):
+        if _is_scipy(numpy_function):
+            return f"scipy.special.{name}"
+        return f"np.{name}" if getattr(np, name, None) is numpy_function else name
+    module = str(getattr(numpy_function, "__module__", "") or "")
+    if module.split(".")[0] == "numpy":
+        return ".".join(["np", *module.split(".")[1:], name])
+    return f"{module}.{name}" if module else name
+
+
+def _is_scipy(ufunc: np.ufunc) -> bool:
+    special = sys.modules.get("scipy.special")
+    return special is not None and getattr(special, ufunc.__name__, None) is ufunc

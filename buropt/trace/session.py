@@ -1,0 +1,256 @@
+"""`Trace`: one recording of a function, which owns the graph's builder and makes the tracers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from buropt import _core
+from buropt.trace.errors import TraceError, definition, function_name, location
+from buropt.trace.operators import Memory
+from buropt.trace.randomness import watch_random_draws
+from buropt.trace.sparse import SparseRow
+from buropt.trace.tracer import Tracer
+
+_SUPPORTED_DTYPES = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+class Trace:
+    """A recording: make inputs, call the function with them, read the node of the result.
+
+    ::
+
+        with Trace("float64") as trace:
+            x = trace.input("x", (3,))
+            a = trace.input("a", (3,), batched=True)
+            loss = trace.call(lambda x, a: np.sum((x - a) ** 2), x, a)
+        trace.builder.grad(loss.node, [x.node])
+
+    Parameters
+    ----------
+    dtype : float64 or float32
+        The one float dtype in which the graph computes; constants are cast to it and copied.
+
+    Attributes
+    ----------
+    builder : _core.Builder
+        The graph under construction.
+    dtype : numpy.dtype
+    name : str
+        The function being traced, for error messages.
+    """
+
+    def __init__(self, dtype: DTypeLike = np.float64) -> None:
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        if self.dtype not in _SUPPORTED_DTYPES:
+            raise TypeError(f"a graph computes in float64 or float32, got dtype {self.dtype}")
+        self.builder = _core.Builder(self.dtype.name)
+        self.name = "a function"
+        self._is_open = True
+        # For each derivative inside the traced function: the nodes it differentiates by.
+        self._inner: list[list[int]] = []
+
+    def __enter__(self) -> Trace:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._is_open = False
+
+    # Inputs and constants
+
+    def input(
+        self,
+        name: str,
+        shape: Sequence[int],
+        *,
+        batched: bool = False,
+        is_bool: bool = False,
+        is_array: bool | None = None,
+    ) -> Tracer:
+        """A new input.
+
+        Parameters
+        ----------
+        name : str
+            The input's name in the graph and in error messages.
+        shape : sequence of int
+            The shape; for a batched input, the shape of one sample.
+        batched : bool
+            Whether the value differs from sample to sample.
+        is_bool : bool
+            Whether it is a mask (0 or 1).
+        is_array : bool, optional
+            Whether the function gets an array, which in-place operators would change, and not a
+            scalar. Left out: an array if it has an axis.
+        """
+        node = self.builder.input(name, tuple(shape), batched=batched)
+        owned = len(shape) > 0 if is_array is None else is_array
+        return Tracer(self, node, is_bool, Memory(name) if owned else None)
+
+    def csr_input(self, name: str, n_features: int) -> SparseRow:
+        """A new input that is one row of a CSR matrix in each sample."""
+        return SparseRow(self, self.builder.csr_input(name, n_features), name, n_features)
+
+    def constant(self, value: NDArray[Any] | float, is_bool: bool = False) -> Tracer:
+        """A constant, cast to the graph's dtype and copied."""
+        return Tracer(self, self.builder.constant(np.asarray(value, self.dtype)), is_bool, None)
+
+    def lift(self, value: Any) -> Tracer:
+        """The operand as a tracer of this recording: a tracer, array, number or nested list.
+
+        Raises
+        ------
+        TraceError
+            If it is a tracer of another recording, or does not hold real numbers.
+        """
+        if isinstance(value, Tracer):
+            self._check_tracer(value)
+            return value
+        if type(value) is float or type(value) is int:
+            return self.constant(value)
+        array = self._real_array(value)
+        return self.constant(array, is_bool=array.dtype.kind == "b")
+
+    def _real_array(self, value: Any) -> NDArray[Any]:
+        instead = "NumPy arrays of real numbers"
+        if isinstance(value, SparseRow):
+            what = f"the sparse row {value.name} is only supported in products with x"
+            instead = f"{value.name} @ x"
+        elif isinstance(value, np.ma.MaskedArray | np.matrix):
+            what = f"an operand of type {type(value).__name__} cannot be traced"
+            instead = "np.asarray(...) of it, or np.where(mask, a, b)"
+        elif hasattr(value, "tocsr"):
+            what = f"the SciPy sparse matrix of shape {value.shape} cannot be a traced operand"
+            instead = "pass it as the data of bo.compile, or use its toarray()"
+        elif value is None or isinstance(value, str | bytes | dict | set):
+            what = f"{value!r} is not a number and cannot be an operand of a traced value"
+        else:
+            array = np.asarray(value)
+            if array.dtype.kind in "fiub":
+                return array
+            what = f"an operand of dtype {array.dtype} cannot be traced"
+        raise TraceError(f"{what}. {location(self.name)} Instead: {instead}.")
+
+    # Nodes
+
+    def emit(
+        self,
+        op: str,
+        operands: Sequence[Tracer | SparseRow],
+        attributes: dict[str, Any] | None = None,
+        *,
+        is_bool: bool = False,
+    ) -> Tracer:
+        """A new node.
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not fit; the builder's text with the user's line added.
+        """
+        try:
+            nodes = [operand.node for operand in operands]
+            node = self.builder.emit(op, nodes, attributes or {})
+        except ValueError as error:
+            text = str(error).rstrip(".")
+            raise ValueError(f"{text}. {location(self.name)}") from None
+        return Tracer(self, node, is_bool, None)
+
+    def fresh(self, tracer: Tracer) -> Tracer:
+        """The same value in memory of its own, as after a copy."""
+        return Tracer(self, tracer.node, tracer.is_bool, None)
+
+    def view(self, tracer: Tracer, base: Tracer) -> Tracer:
+        """The same value as a view, in NumPy's sense, of `base`."""
+        if base.memory is None:
+            base.memory = Memory()
+            base.memory.add(base)
+        return Tracer(self, tracer.node, tracer.is_bool, base.memory)
+
+    # Calls
+
+    def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Tracer:
+        """Trace `function(*args, **kwargs)`, whose result must be one number.
+
+        Raises
+        ------
+        TraceError
+            If it returns anything else than one real number.
+        """
+        outer, self.name = self.name, function_name(function)
+        try:
+            with watch_random_draws(function):
+                result = function(*args, **kwargs)
+            return self._scalar(result, function)
+        except ValueError as error:
+            # NumPy hides the tracer's own error when a number of an array is assigned.
+            if isinstance(error.__cause__, TraceError):
+                raise error.__cause__.with_traceback(error.__traceback__) from None
+            raise
+        finally:
+            self.name = outer
+
+    def _scalar(self, result: Any, function: Callable[..., Any]) -> Tracer:
+        name = definition(function)
+        if result is None:
+            raise TraceError(f"{name} returned None. Instead: return the value of the loss.")
+        if isinstance(result, tuple | list | dict):
+            raise TraceError(
+                f"{name} returned a {type(result).__name__}. Instead: return one number; a second "
+                "function can compute further results."
+            )
+        value = self.lift(result)
+        if value.shape != ():
+            raise TraceError(
+                f"{name} returned an array of shape {value.shape}, but a loss must be one number "
+                "of shape (). Instead: reduce it, e.g. by np.sum(...) or np.mean(...)."
+            )
+        if value.is_bool:
+            raise TraceError(
+                f"{name} returned a boolean. Instead: return a number, e.g. "
+                "np.where(condition, 1.0, 0.0)."
+            )
+        return value
+
+    # Derivatives inside of the traced function
+
+    @property
+    def level(self) -> int:
+        """How many derivatives are being traced inside of one another."""
+        return len(self._inner)
+
+    def enter_derivative(self, tracers: Sequence[Tracer]) -> None:
+        """From now on only values made from here on may depend on `tracers`."""
+        self._inner.append([tracer.node for tracer in tracers])
+
+    def leave_derivative(self) -> None:
+        """End what the last `enter_derivative` began."""
+        self._inner.pop()
+
+    def depends_on(self, tracer: Tracer, nodes: Sequence[int]) -> bool:
+        """Whether any of the nodes influences a traced value."""
+        return any(self.builder.depends_on(tracer.node, list(nodes)))
+
+    def _check_tracer(self, tracer: Tracer) -> None:
+        if tracer.trace is not self or not self._is_open:
+            raise TraceError(
+                f"a value traced in {tracer.trace.name} is used outside of that recording, "
+                f"where it has no meaning. {location(self.name)} Instead: pass it as an argument "
+                "or return it, and do not keep traced values in globals or attributes."
+            )
+        for nodes in self._inner[tracer.level :]:
+            if self.depends_on(tracer, nodes):
+                raise TraceError(
+                    f"{self.name} is differentiated inside of a traced function and uses, apart "
+                    "from its arguments, a value that depends on them. "
+                    f"{location(self.name)} Instead: pass that value as a further argument."
+                )

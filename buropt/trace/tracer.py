@@ -1,0 +1,341 @@
+"""`Tracer`: the value that stands for an array while a function is recorded.
+
+NumPy hands every function call on a tracer back to it (`__array_ufunc__`, `__array_function__`),
+Python every operator; both look the rule up in the tables of `dispatch.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from buropt.trace.dispatch import (
+    call_function,
+    find_ufunc,
+    is_graph_dtype,
+    public_name,
+    unsupported,
+    unsupported_keyword,
+)
+from buropt.trace.errors import TraceError, UnsupportedAttributeError, location
+from buropt.trace.indexing import index
+from buropt.trace.operators import Memory, binary, in_place, reflected
+from buropt.trace.sparse import SparseRow
+
+if TYPE_CHECKING:
+    from buropt.trace.session import Trace
+
+
+class Tracer:
+    """A traced array: a node of the graph under construction, which behaves like an ndarray.
+
+    Supports NumPy's operators, ufuncs and functions, basic indexing and iteration. Its value is
+    not known while tracing, so a Python branch on it, a conversion to a number and an assignment
+    to its items raise `TraceError`.
+
+    Attributes
+    ----------
+    trace : Trace
+        The recording it belongs to.
+    node : int
+        The id of the node in the recording's builder.
+    shape : tuple of int
+        The shape; for the value of one sample, without a batch axis.
+    is_bool : bool
+        Whether it is a mask; in the graph it is 0 or 1 in the float dtype.
+    level : int
+        The depth of derivatives inside derivatives at which it was made.
+    memory : Memory or None
+        Who else shares its memory; None if nobody does.
+    """
+
+    __slots__ = ("__weakref__", "is_bool", "level", "memory", "node", "shape", "trace")
+    __array_priority__ = 1000.0
+
+    def __init__(self, trace: Trace, node: int, is_bool: bool, memory: Memory | None) -> None:
+        self.trace = trace
+        self.node = node
+        self.shape: tuple[int, ...] = tuple(trace.builder.shape(node))
+        self.memory = memory
+        self.level = trace.level
+        self.is_bool = is_bool
+        if memory is not None:
+            memory.add(self)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The graph's float dtype, or bool for the result of a comparison."""
+        return np.dtype(bool) if self.is_bool else self.trace.dtype
+
+    @property
+    def T(self) -> Tracer:
+        """The transpose."""
+        return self.transpose()
+
+    def __len__(self) -> int:
+        if not self.shape:
+            self.refuse("a traced value of shape () has no len()", "an array with an axis")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tracer]:
+        if not self.shape:
+            self.refuse(
+                "a traced value of shape () cannot be iterated over or unpacked",
+                "an array with an axis",
+            )
+        return (self[i] for i in range(self.shape[0]))
+
+    def __repr__(self) -> str:
+        return f"Tracer(shape={self.shape}, dtype={self.dtype})"
+
+    # NumPy's protocols
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if any(isinstance(value, SparseRow) for value in inputs):
+            return NotImplemented
+        trace, name = self.trace, public_name(ufunc)
+        if kwargs.get("out") is not None:
+            self._refuse_out(name, kwargs["out"])
+        if method == "reduce" and ufunc is np.add:
+            return call_function(trace, np.sum, inputs, {"axis": 0} | kwargs)
+        if method != "__call__":
+            raise unsupported(trace, f"{name}.{method}")
+        operands = [trace.lift(value) for value in inputs]
+        any_bool = any(operand.is_bool for operand in operands)
+        for keyword, value in kwargs.items():
+            same_dtype = keyword == "dtype" and not any_bool and is_graph_dtype(trace, value)
+            if not (same_dtype or value is None or (keyword == "where" and value is True)):
+                raise unsupported_keyword(trace, name, keyword)
+        return find_ufunc(trace, ufunc)(trace, *operands)
+
+    def __array_function__(
+        self,
+        func: Callable[..., Any],
+        types: tuple[type, ...],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        if SparseRow in types:
+            return NotImplemented
+        return call_function(self.trace, func, args, kwargs)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        self.refuse(
+            "a traced value cannot be converted to a NumPy array, nor put into one by item "
+            "assignment (out[i] = x)",
+            "np.stack([...]) or np.concatenate([...]) instead of np.array([...]), and NumPy "
+            "functions that can be traced instead of those of other libraries",
+        )
+
+    def _refuse_out(self, name: str, out: Any) -> NoReturn:
+        if any(isinstance(target, np.ndarray) for target in out):
+            self.refuse(
+                f"{name} would write a traced value into an array that is not traced (out= or "
+                "an augmented assignment such as acc += x)",
+                "acc = acc + x, which makes a new array",
+            )
+        raise unsupported_keyword(self.trace, name, "out")
+
+    # Operators
+
+    def apply(self, ufunc: np.ufunc, *operands: Any) -> Any:
+        """Trace a ufunc; operands may be tracers, arrays and numbers."""
+        trace = self.trace
+        return find_ufunc(trace, ufunc)(trace, *[trace.lift(operand) for operand in operands])
+
+    def take_over(self, other: Tracer) -> None:
+        """Become the value of `other`, for in-place operators."""
+        self.node, self.level = other.node, other.level
+
+    __add__, __radd__, __iadd__ = binary(np.add), reflected(np.add), in_place(np.add, "+=")
+    __sub__, __rsub__ = binary(np.subtract), reflected(np.subtract)
+    __isub__ = in_place(np.subtract, "-=")
+    __mul__, __rmul__ = binary(np.multiply), reflected(np.multiply)
+    __imul__ = in_place(np.multiply, "*=")
+    __truediv__, __rtruediv__ = binary(np.divide), reflected(np.divide)
+    __itruediv__ = in_place(np.divide, "/=")
+    __pow__, __rpow__, __ipow__ = binary(np.power), reflected(np.power), in_place(np.power, "**=")
+    __matmul__, __rmatmul__ = binary(np.matmul), reflected(np.matmul)
+    __imatmul__ = in_place(np.matmul, "@=")
+    __floordiv__, __rfloordiv__ = binary(np.floor_divide), reflected(np.floor_divide)
+    __ifloordiv__ = in_place(np.floor_divide, "//=")
+    __mod__, __rmod__ = binary(np.remainder), reflected(np.remainder)
+    __imod__ = in_place(np.remainder, "%=")
+    __divmod__, __rdivmod__ = binary(np.divmod), reflected(np.divmod)
+    __and__, __rand__ = binary(np.bitwise_and), reflected(np.bitwise_and)
+    __iand__ = in_place(np.bitwise_and, "&=")
+    __or__, __ror__ = binary(np.bitwise_or), reflected(np.bitwise_or)
+    __ior__ = in_place(np.bitwise_or, "|=")
+    __xor__, __rxor__ = binary(np.bitwise_xor), reflected(np.bitwise_xor)
+    __ixor__ = in_place(np.bitwise_xor, "^=")
+    __lt__, __le__ = binary(np.less), binary(np.less_equal)
+    __gt__, __ge__ = binary(np.greater), binary(np.greater_equal)
+    __eq__, __ne__ = binary(np.equal), binary(np.not_equal)
+    __hash__ = None  # type: ignore[assignment]  # `==` is elementwise, as for ndarrays
+
+    def __neg__(self) -> Any:
+        return self.apply(np.negative, self)
+
+    def __pos__(self) -> Any:
+        return self.apply(np.positive, self)
+
+    def __abs__(self) -> Any:
+        return self.apply(np.absolute, self)
+
+    def __invert__(self) -> Any:
+        return self.apply(np.invert, self)
+
+    def __getitem__(self, key: Any) -> Tracer:
+        return index(self, key)
+
+    # What would need the value
+
+    def refuse(self, what: str, instead: str) -> NoReturn:
+        """Raise `TraceError`, adding where in the user's code it happened."""
+        raise TraceError(f"{what}. {location(self.trace.name)} Instead: {instead}.")
+
+    def __bool__(self) -> NoReturn:
+        self.refuse(
+            "a Python branch (if, while, and, or, not, max, min, assert) depends on a traced "
+            "value, which is not known while tracing",
+            "np.where(condition, a, b), np.maximum or np.minimum, and &, | and ~ for masks",
+        )
+
+    def __float__(self) -> NoReturn:
+        self.refuse(
+            "a traced value cannot be converted to a Python float, nor put into an array by item "
+            "assignment (out[i] = x)",
+            "NumPy's functions, such as np.exp(x) for math.exp(x); np.stack([...]) for arrays "
+            "of traced values",
+        )
+
+    def __int__(self) -> NoReturn:
+        self.refuse(
+            "a traced value cannot be converted to a Python int",
+            "an int that does not depend on the traced arguments",
+        )
+
+    def __complex__(self) -> NoReturn:
+        self.refuse("a traced value cannot be converted to a Python complex", "real arithmetic")
+
+    def __index__(self) -> NoReturn:
+        self.refuse(
+            "a traced value cannot be an index, a shape or a loop bound",
+            "np.where(condition, a, b) to select, or an int that does not depend on the traced "
+            "arguments",
+        )
+
+    def __round__(self, digits: int | None = None) -> NoReturn:
+        raise unsupported(self.trace, "np.round")
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            self.refuse(
+                f"a traced value has no digits to format with {spec!r}",
+                "repr(x), which shows its shape and dtype",
+            )
+        return repr(self)
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        self.refuse(
+            "item assignment changes a traced array in place, which cannot be traced",
+            "np.where(mask, new, old), or build the array with np.stack([...]) or "
+            "np.concatenate([...])",
+        )
+
+    def __contains__(self, value: Any) -> NoReturn:
+        self.refuse(
+            "`in` depends on a traced value, which is not known while tracing",
+            "np.sum(x == value), or np.where(x == value, a, b)",
+        )
+
+    # Methods
+
+    def sum(self, *args: Any, **kwargs: Any) -> Tracer:
+        """`np.sum(self, axis, keepdims=...)`."""
+        return self._method(np.sum, *args, **kwargs)
+
+    def mean(self, *args: Any, **kwargs: Any) -> Tracer:
+        """`np.mean(self, axis, keepdims=...)`."""
+        return self._method(np.mean, *args, **kwargs)
+
+    def dot(self, other: Any, **kwargs: Any) -> Any:
+        """`np.dot(self, other)`."""
+        if isinstance(other, SparseRow):
+            return self @ other
+        return self._method(np.dot, other, **kwargs)
+
+    def clip(self, *args: Any, **kwargs: Any) -> Tracer:
+        """`np.clip(self, low, high)`."""
+        return self._method(np.clip, *args, **kwargs)
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> Tracer:
+        """`np.reshape(self, shape)`; the shape may be given as separate integers."""
+        return self._method(np.reshape, shape[0] if len(shape) == 1 else shape, **kwargs)
+
+    def transpose(self, *axes: Any) -> Tracer:
+        """`np.transpose(self, axes)`; the axes may be given as separate integers."""
+        if len(axes) == 1 and not isinstance(axes[0], int):
+            axes = axes[0]
+        return self._method(np.transpose, axes or None)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Tracer:
+        """`np.swapaxes(self, axis1, axis2)`."""
+        return self._method(np.swapaxes, axis1, axis2)
+
+    def squeeze(self, axis: Any = None) -> Tracer:
+        """`np.squeeze(self, axis)`."""
+        return self._method(np.squeeze, axis)
+
+    def ravel(self, order: str = "C") -> Tracer:
+        """`np.ravel(self)`."""
+        return self._method(np.ravel, order)
+
+    def flatten(self, order: str = "C") -> Tracer:
+        """A copy of shape (size,)."""
+        return self.ravel(order).copy()
+
+    def copy(self, order: str = "C") -> Tracer:
+        """The same values in memory of their own."""
+        return self._method(np.copy, order)
+
+    def __copy__(self) -> Tracer:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
+        return self.copy()
+
+    def astype(self, dtype: Any, **kwargs: Any) -> Any:
+        """A copy as the graph's float dtype, or as booleans (`x != 0`)."""
+        if kwargs:
+            raise unsupported_keyword(self.trace, "ndarray.astype", next(iter(kwargs)))
+        if is_graph_dtype(self.trace, dtype):
+            return Tracer(self.trace, self.node, False, None)
+        if np.dtype(dtype) == np.bool_:
+            return self.apply(np.not_equal, self, 0)
+        self.refuse(
+            f"a traced value cannot be converted to dtype {np.dtype(dtype)}",
+            f"leave it as {self.dtype}; a graph computes in one float dtype",
+        )
+
+    def _method(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Tracer:
+        result: Tracer = call_function(self.trace, function, (self, *args), kwargs)
+        return result
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"traced values have no attribute {name!r}")
+        raise UnsupportedAttributeError(str(unsupported(self.trace, f"ndarray.{name}")))

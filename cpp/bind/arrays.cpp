@@ -1,0 +1,151 @@
+#include "bind/arrays.h"
+
+#include <utility>
+
+namespace buropt {
+namespace {
+
+std::string type_of_object(nb::handle object) {
+  const nb::object name = object.type().attr("__name__");
+  return nb::str(name).c_str();
+}
+
+nb::object dtype_object(DType dtype) {
+  static PyObject* const float32 = nb::module_::import_("numpy").attr("dtype")("float32").release().ptr();
+  static PyObject* const float64 = nb::module_::import_("numpy").attr("dtype")("float64").release().ptr();
+  return nb::borrow(dtype == DType::float32 ? float32 : float64);
+}
+
+std::string dtype_name(nb::handle array) {
+  const nb::object dtype = array.attr("dtype");
+  return nb::str(dtype).c_str();
+}
+
+std::string dtype_kind(nb::handle array) {
+  const nb::object kind = array.attr("dtype").attr("kind");
+  return nb::str(kind).c_str();
+}
+
+template <class T, class Array>
+bool is_plain(const Array& array) {
+  if (array.dtype() != nb::dtype<T>()) return false;
+  if (array.size() == 0) return true;  // NumPy gives empty arrays strides of 0
+  std::int64_t expected = 1;
+  for (std::size_t axis = array.ndim(); axis-- > 0;) {
+    if (array.shape(axis) != 1 && array.stride(axis) != expected) return false;
+    expected *= static_cast<std::int64_t>(array.shape(axis));
+  }
+  return true;
+}
+
+template <class Array>
+Shape shape_of(const Array& array) {
+  Shape shape;
+  for (std::size_t axis = 0; axis < array.ndim(); ++axis) {
+    shape.push_back(static_cast<std::int64_t>(array.shape(axis)));
+  }
+  return shape;
+}
+
+using ReadArray = nb::ndarray<nb::ro, nb::device::cpu>;
+
+/// Tries the object as it is; false when it needs a conversion.
+template <class T>
+bool read_plain(nb::handle object, Shape& shape, const T*& data) {
+  ReadArray array;
+  if (!nb::ndarray_check(object) || !nb::try_cast(object, array, false)) return false;
+  if (!is_plain<T>(array)) return false;
+  shape = shape_of(array);
+  data = static_cast<const T*>(array.data());
+  return true;
+}
+
+}  // namespace
+
+nb::object numpy_function(const char* name) { return nb::module_::import_("numpy").attr(name); }
+
+nb::object empty_array(const Shape& shape, DType dtype) {
+  static PyObject* const empty = numpy_function("empty").release().ptr();
+  if (shape.rank() == 1) return nb::borrow(empty)(shape[0], dtype_object(dtype));
+  return nb::borrow(empty)(to_tuple(shape), dtype_object(dtype));
+}
+
+nb::object numpy_scalar(double value, DType dtype) {
+  static PyObject* const float32 = numpy_function("float32").release().ptr();
+  static PyObject* const float64 = numpy_function("float64").release().ptr();
+  return nb::borrow(dtype == DType::float32 ? float32 : float64)(value);
+}
+
+const std::byte* read_array(nb::handle object, DType dtype, Shape& shape, nb::object& holder,
+                            const char* argument) {
+  return dispatch(dtype, [&](auto zero) -> const std::byte* {
+    using T = decltype(zero);
+    const T* data = nullptr;
+    if (read_plain(object, shape, data)) return reinterpret_cast<const std::byte*>(data);
+    nb::object plain;
+    try {
+      plain = numpy_function("asarray")(nb::borrow(object));
+    } catch (nb::python_error& error) {
+      raise(ErrorKind::type, "%s must be an array of numbers, got %s", argument,
+            type_of_object(object).c_str());
+    }
+    const std::string kind = dtype_kind(plain);
+    if (kind != "f" && kind != "i" && kind != "u") {
+      raise(ErrorKind::type, "%s must be an array of real numbers, got dtype %s", argument,
+            dtype_name(plain).c_str());
+    }
+    const bool was_scalar = nb::cast<int>(nb::object(plain.attr("ndim"))) == 0;
+    holder = numpy_function("ascontiguousarray")(plain, dtype_object(dtype));
+    if (!read_plain(holder, shape, data)) {
+      raise(ErrorKind::type, "%s cannot be read as an array", argument);
+    }
+    if (was_scalar) shape = Shape{};
+    return reinterpret_cast<const std::byte*>(data);
+  });
+}
+
+std::byte* write_array(nb::handle object, DType dtype, const Shape& shape, const char* argument) {
+  return dispatch(dtype, [&](auto zero) -> std::byte* {
+    using T = decltype(zero);
+    nb::ndarray<nb::device::cpu> array;
+    if (!nb::ndarray_check(object) || !nb::try_cast(object, array, false)) {
+      raise(ErrorKind::type, "%s must be a writeable NumPy array, got %s", argument,
+            type_of_object(object).c_str());
+    }
+    if (!is_plain<T>(array) || !(shape_of(array) == shape)) {
+      raise(ErrorKind::value,
+            "%s must be a C-contiguous %s array of shape %s, got dtype %s and shape %s; allocate it "
+            "with np.empty(%s, np.%s)",
+            argument, std::string(name_of(dtype)).c_str(), shape.str().c_str(),
+            dtype_name(object).c_str(),
+            shape_of(array).str().c_str(), shape.str().c_str(),
+            std::string(name_of(dtype)).c_str());
+    }
+    return static_cast<std::byte*>(array.data());
+  });
+}
+
+std::pair<const std::int64_t*, Shape> read_integers(nb::handle object, nb::object& holder,
+                                                     const char* argument) {
+  Shape shape;
+  const std::int64_t* data = nullptr;
+  if (read_plain(object, shape, data)) return {data, shape};
+  nb::object plain = numpy_function("asarray")(nb::borrow(object));
+  const std::string kind = dtype_kind(plain);
+  if (kind != "i" && kind != "u") {
+    raise(ErrorKind::type, "%s must be an array of integers, got dtype %s%s", argument,
+          dtype_name(plain).c_str(),
+          kind == "b" ? "; pass np.flatnonzero(mask) instead of a mask" : "");
+  }
+  holder = numpy_function("ascontiguousarray")(plain, "int64");
+  read_plain(holder, shape, data);
+  return {data, shape};
+}
+
+nb::tuple to_tuple(const Shape& shape) {
+  nb::list list;
+  for (const std::int64_t extent : shape) list.append(extent);
+  return nb::tuple(list);
+}
+
+}  // namespace buropt

@@ -1,0 +1,41 @@
+// NumPy arrays at the boundary: shapes in, fresh arrays out, errors that name the argument.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <string>
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/shape.h"
+
+namespace buropt {
+
+namespace nb = nanobind;
+
+/// numpy.empty and numpy.asarray, looked up once.
+nb::object numpy_function(const char* name);
+
+/// numpy.empty(shape, dtype).
+nb::object empty_array(const Shape& shape, DType dtype);
+
+/// np.float32(value) or np.float64(value).
+nb::object numpy_scalar(double value, DType dtype);
+
+/// The object as a C-contiguous array of this dtype; converts (numpy.ascontiguousarray) only when it
+/// is not one already. `holder` keeps a converted array alive.
+const std::byte* read_array(nb::handle object, DType dtype, Shape& shape, nb::object& holder,
+                            const char* argument);
+
+/// The memory of an out= array: C-contiguous, writeable, exactly this dtype and shape.
+std::byte* write_array(nb::handle object, DType dtype, const Shape& shape, const char* argument);
+
+/// Contiguous integers as int64; holder as above.
+std::pair<const std::int64_t*, Shape> read_integers(nb::handle object, nb::object& holder,
+                                                     const char* argument);
+
+/// A tuple of Python ints.
+nb::tuple to_tuple(const Shape& shape);
+
+}  // namespace buropt

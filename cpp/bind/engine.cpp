@@ -1,0 +1,436 @@
+// Running programs: _core.Evaluator (an objective over data), its bound calls, and _core.Program (a
+// plain function of arrays).
+#include "exec/engine.h"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+
+#include "bind/arrays.h"
+#include "bind/topics.h"
+
+namespace buropt {
+namespace {
+
+using namespace nb::literals;
+
+/// Vector numbers of an evaluator's outputs.
+constexpr std::int32_t kValue = 0;
+constexpr std::int32_t kGradient = 1;
+
+double to_double(const std::byte* value, DType dtype) {
+  return dispatch(dtype, [&](auto typed) {
+    std::memcpy(&typed, value, sizeof(typed));
+    return static_cast<double>(typed);
+  });
+}
+
+bool overlap(const std::byte* a, const std::byte* b, std::int64_t bytes) {
+  return a < b + bytes && b < a + bytes;
+}
+
+InputRole role_from(const std::string& kind, std::int32_t number, std::int64_t offset) {
+  InputRole role;
+  role.number = number;
+  role.offset = offset;
+  if (kind == "vector") role.kind = InputRole::vector;
+  else if (kind == "dense") role.kind = InputRole::dense_data;
+  else if (kind == "csr") role.kind = InputRole::csr_data;
+  else if (kind == "scale") role.kind = InputRole::scale;
+  else if (kind == "weight") role.kind = InputRole::weight;
+  else raise(ErrorKind::value, "buropt: unknown input role '%s'", kind.c_str());
+  return role;
+}
+
+/// An objective: value and gradient over samples of the data, for one parameter vector.
+class Evaluator {
+ public:
+  Evaluator(std::shared_ptr<Graph> graph,
+            const std::vector<std::tuple<std::string, std::int32_t, std::int64_t>>& inputs,
+            const std::vector<std::pair<std::int32_t, std::int64_t>>& outputs,
+            const std::vector<std::int64_t>& x_shape, const nb::list& dense, const nb::list& csr,
+            std::int64_t n_samples, int threads)
+      : x_shape_(x_shape), n_samples_(n_samples), threads_(threads) {
+    dtype_ = graph->nodes.at(0).type.dtype;
+    std::vector<InputRole> roles;
+    for (const auto& [kind, number, offset] : inputs) {
+      roles.push_back(role_from(kind, number, offset));
+    }
+    std::vector<OutputRole> places;
+    for (const auto& [vector, offset] : outputs) {
+      places.push_back({vector, offset});
+      (vector == kValue ? has_value_ : has_gradient_) = true;
+    }
+    engine_ = std::make_shared<Engine>(graph, roles, places, hold(dense, csr));
+  }
+
+  /// f, gradient or both, as the graph has them.
+  nb::object evaluate(nb::handle x, nb::handle idx, nb::handle weights, nb::handle out) const {
+    Shape shape;
+    nb::object x_holder, idx_holder, weight_holder;
+    const std::byte* at = point(x, shape, x_holder, "x");
+    Batch batch = pick(idx, idx_holder);
+    if (!weights.is_none()) batch.weights = read_weights(weights, batch, weight_holder);
+    nb::object gradient;
+    alignas(8) std::byte value[8];
+    batch.outputs = {value, nullptr};
+    if (has_gradient_) {
+      gradient = out.is_none() ? empty_array(shape, dtype_) : nb::borrow(out);
+      batch.outputs[kGradient] = write_array(gradient, dtype_, shape, "out");
+      if (overlap(at, batch.outputs[kGradient], bytes())) {
+        raise(ErrorKind::value, "out must not share memory with x; pass x.copy() or another array");
+      }
+    }
+    run(at, 1.0 / static_cast<double>(std::max<std::int64_t>(1, batch.count)),
+        std::span<const Batch>(&batch, 1));
+    if (!has_value_) return gradient;
+    nb::object f = nb::float_(to_double(value, dtype_));
+    if (!has_gradient_) return f;
+    return nb::make_tuple(f, gradient);
+  }
+
+  /// Values (n,) and gradients (n, dim) of the workers' functions; idx (n, b) picks samples.
+  nb::object evaluate_workers(nb::handle x, nb::handle idx, nb::handle out) const {
+    Shape shape;
+    nb::object x_holder, idx_holder;
+    const std::byte* at = point(x, shape, x_holder, "x");
+    const auto n = static_cast<std::int64_t>(workers_.size());
+    nb::object values = empty_array(Shape{n}, dtype_);
+    nb::object gradients = out.is_none() ? empty_array(Shape{n, dim()}, dtype_) : nb::borrow(out);
+    std::byte* f = write_array(values, dtype_, Shape{n}, "values");
+    std::byte* g = write_array(gradients, dtype_, Shape{n, dim()}, "out");
+    std::vector<Batch> batches = workers_;
+    if (!idx.is_none()) pick_for_workers(idx, idx_holder, batches);
+    for (std::int64_t i = 0; i < n; ++i) {
+      batches[static_cast<std::size_t>(i)].outputs = {f + i * size_of(dtype_), g + i * bytes()};
+    }
+    const double share = static_cast<double>(n) / static_cast<double>(n_samples_);
+    if (idx.is_none()) {
+      run(at, share, batches);
+    } else {
+      for (std::size_t i = 0; i < batches.size(); ++i) {
+        const double ratio = static_cast<double>(workers_[i].count) /
+                             static_cast<double>(batches[i].count);
+        run(at, share * ratio, std::span<const Batch>(&batches[i], 1));
+      }
+    }
+    return has_value_ ? nb::object(nb::make_tuple(values, gradients)) : gradients;
+  }
+
+  /// Worker i has the samples of shards[i].
+  void set_workers(const nb::list& shards) {
+    workers_.clear();
+    for (nb::handle shard : shards) {
+      nb::object holder;
+      const auto [idx, shape] = read_integers(shard, holder, "workers");
+      Batch batch;
+      batch.count = shape.size();
+      batch.first = idx[0];
+      const bool contiguous = idx[batch.count - 1] - idx[0] == batch.count - 1 &&
+                              std::is_sorted(idx, idx + batch.count);
+      if (!contiguous) batch.idx = idx;
+      kept_.push_back(holder.is_valid() ? holder : nb::borrow(shard));
+      workers_.push_back(batch);
+    }
+  }
+
+  void run(const std::byte* x, double scale, std::span<const Batch> batches) const {
+    const std::array<const std::byte*, 1> vectors{x};
+    if (engine_->is_scalar()) {
+      engine_->run(vectors, scale, batches, threads_);
+      return;
+    }
+    nb::gil_scoped_release release;
+    engine_->run(vectors, scale, batches, threads_);
+  }
+
+  nb::dict describe() const {
+    const Program& p = engine_->program();
+    nb::dict d;
+    d["nodes"] = p.graph->nodes.size();
+    d["instructions"] = engine_->n_instructions();
+    d["executor"] = engine_->is_scalar() ? "scalar" : "tile";
+    d["tile"] = engine_->partition(std::max<std::int64_t>(1, n_samples_)).first;
+    d["slots"] = engine_->partition(std::max<std::int64_t>(1, n_samples_)).second;
+    d["arena_bytes"] = p.shared_bytes + p.tile_bytes;
+    d["accumulator_bytes"] = p.accumulator_bytes;
+    d["work_per_sample"] = p.work_per_sample;
+    return d;
+  }
+
+  std::int64_t dim() const { return x_shape_.size(); }
+  std::int64_t bytes() const { return dim() * size_of(dtype_); }
+  DType dtype() const { return dtype_; }
+  bool has_value() const { return has_value_; }
+  bool has_gradient() const { return has_gradient_; }
+  std::int64_t n_samples() const { return n_samples_; }
+
+  /// The memory of a parameter vector: (dim,), or the shape of the start point.
+  const std::byte* point(nb::handle x, Shape& shape, nb::object& holder, const char* name) const {
+    const std::byte* data = read_array(x, dtype_, shape, holder, name);
+    if (!(shape == x_shape_) && !(shape == Shape{dim()})) {
+      raise(ErrorKind::value, "%s must have shape %s, got %s", name, Shape{dim()}.str().c_str(),
+            shape.str().c_str());
+    }
+    return data;
+  }
+
+ private:
+  /// Keeps the data's arrays alive and gives their addresses.
+  Data hold(const nb::list& dense, const nb::list& csr) {
+    Data data;
+    data.n_samples = n_samples_;
+    Shape shape;
+    nb::object holder;
+    for (nb::handle array : dense) {
+      const std::byte* values = read_array(array, dtype_, shape, holder, "data");
+      kept_.push_back(holder.is_valid() ? holder : nb::borrow(array));
+      data.dense.push_back({values, shape.product(1, shape.rank())});
+    }
+    for (nb::handle parts : csr) {
+      CsrData rows;
+      rows.values = read_array(parts[0], dtype_, shape, holder, "data");
+      nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> columns;
+      if (!nb::try_cast(nb::object(parts[1]), columns, false)) {
+        raise(ErrorKind::type, "buropt: the column indices of CSR data must be int32");
+      }
+      rows.columns = columns.data();
+      rows.row_starts = read_integers(parts[2], holder, "row starts").first;
+      kept_.push_back(nb::borrow(parts));
+      data.csr.push_back(rows);
+    }
+    return data;
+  }
+
+  /// The samples that idx lists, or all.
+  Batch pick(nb::handle idx, nb::object& holder) const {
+    Batch batch;
+    batch.count = n_samples_;
+    if (idx.is_none()) return batch;
+    const auto [list, shape] = read_integers(idx, holder, "idx");
+    if (shape.rank() > 1 || shape.size() == 0) {
+      raise(ErrorKind::value, "idx must be a non-empty list of sample numbers, got shape %s",
+            shape.str().c_str());
+    }
+    check_range(list, shape.size(), n_samples_, "idx");
+    batch.idx = list;
+    batch.count = shape.size();
+    return batch;
+  }
+
+  void pick_for_workers(nb::handle idx, nb::object& holder, std::vector<Batch>& batches) const {
+    const auto [list, shape] = read_integers(idx, holder, "idx");
+    if (shape.rank() != 2 || shape[0] != static_cast<std::int64_t>(batches.size()) ||
+        shape[1] == 0) {
+      raise(ErrorKind::value, "idx must have shape (n_workers, b) = (%zu, b), got %s",
+            batches.size(), shape.str().c_str());
+    }
+    check_range(list, shape.size(), n_samples_, "idx");
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+      batches[i].idx = list + static_cast<std::int64_t>(i) * shape[1];
+      batches[i].count = shape[1];
+    }
+  }
+
+  void check_range(const std::int64_t* list, std::int64_t n, std::int64_t limit,
+                   const char* name) const {
+    if (n_samples_ == 0) {
+      raise(ErrorKind::value, "%s cannot be given: this oracle was compiled without data", name);
+    }
+    const auto [low, high] = std::minmax_element(list, list + n);
+    if (*low >= 0 && *high < limit) return;
+    raise(ErrorKind::index, "%s contains %lld, but sample numbers go from 0 to %lld", name,
+          static_cast<long long>(*low < 0 ? *low : *high), static_cast<long long>(limit - 1));
+  }
+
+  const std::byte* read_weights(nb::handle weights, const Batch& batch, nb::object& holder) const {
+    Shape shape;
+    const std::byte* data = read_array(weights, dtype_, shape, holder, "weights");
+    if (!(shape == Shape{batch.count})) {
+      raise(ErrorKind::value, "weights must have one entry per sample, shape %s, got %s",
+            Shape{batch.count}.str().c_str(), shape.str().c_str());
+    }
+    return data;
+  }
+
+  std::shared_ptr<Engine> engine_;
+  std::vector<nb::object> kept_;
+  std::vector<Batch> workers_;
+  DType dtype_;
+  Shape x_shape_;
+  std::int64_t n_samples_;
+  int threads_;
+  bool has_value_ = false;
+  bool has_gradient_ = false;
+};
+
+/// A call on fixed arrays: no conversion, no allocation, no check.
+class BoundCall {
+ public:
+  BoundCall(nb::object evaluator, nb::object x, nb::object g)
+      : evaluator_(nb::cast<const Evaluator&>(evaluator)), kept_{evaluator, x, g} {
+    Shape shape;
+    nb::object holder;
+    x_ = evaluator_.point(x, shape, holder, "x");
+    if (holder.is_valid()) {
+      raise(ErrorKind::type,
+            "bind needs x as a C-contiguous %s array, so that its later values are seen; convert it "
+            "with np.ascontiguousarray(x, np.%s)",
+            std::string(name_of(evaluator_.dtype())).c_str(),
+            std::string(name_of(evaluator_.dtype())).c_str());
+    }
+    batch_.count = evaluator_.n_samples();
+    batch_.outputs = {value_, nullptr};
+    if (evaluator_.has_gradient()) {
+      batch_.outputs[kGradient] = write_array(g, evaluator_.dtype(), shape, "g");
+      if (overlap(x_, batch_.outputs[kGradient], evaluator_.bytes())) {
+        raise(ErrorKind::value, "g must not share memory with x; pass another array");
+      }
+    }
+    scale_ = 1.0 / static_cast<double>(std::max<std::int64_t>(1, batch_.count));
+  }
+  BoundCall(const BoundCall&) = delete;
+  BoundCall& operator=(const BoundCall&) = delete;
+
+  double call() const {
+    evaluator_.run(x_, scale_, std::span<const Batch>(&batch_, 1));
+    return to_double(value_, evaluator_.dtype());
+  }
+
+ private:
+  const Evaluator& evaluator_;
+  std::array<nb::object, 3> kept_;
+  const std::byte* x_ = nullptr;
+  Batch batch_;
+  double scale_ = 1;
+  alignas(8) std::byte value_[8] = {};
+};
+
+/// A plain function of arrays: every input a vector of its own, every output a fresh array.
+class FunctionProgram {
+ public:
+  explicit FunctionProgram(std::shared_ptr<Graph> graph) : dtype_(DType::float64) {
+    if (!graph->nodes.empty()) dtype_ = graph->nodes[0].type.dtype;
+    std::vector<InputRole> inputs;
+    for (const Input& input : graph->inputs) {
+      const Type& type = graph->node(input.node).type;
+      if (type.batched) {
+        raise(ErrorKind::value, "buropt.Program: input %s is batched; a batch needs an oracle",
+              input.name.c_str());
+      }
+      inputs.push_back({InputRole::vector, static_cast<std::int32_t>(inputs.size()), 0});
+      in_shapes_.push_back(type.shape);
+      names_.push_back(input.name);
+    }
+    std::vector<OutputRole> outputs;
+    for (const NodeId output : graph->outputs) {
+      outputs.push_back({static_cast<std::int32_t>(outputs.size()), 0});
+      out_shapes_.push_back(graph->node(output).type.shape);
+    }
+    engine_ = std::make_shared<Engine>(graph, inputs, outputs, Data{});
+  }
+
+  /// Inputs in the graph's order. Outputs are fresh arrays, scalars NumPy scalars.
+  nb::list call(const nb::list& arrays) const {
+    if (arrays.size() != in_shapes_.size()) {
+      raise(ErrorKind::type, "buropt.Program takes %zu arrays, got %zu", in_shapes_.size(),
+            arrays.size());
+    }
+    constexpr std::size_t kFew = 8;
+    std::array<double, kFew> few_scalars;
+    std::vector<double> many_scalars(arrays.size() + out_shapes_.size() > kFew
+                                         ? arrays.size() + out_shapes_.size()
+                                         : 0);
+    double* scalars = many_scalars.empty() ? few_scalars.data() : many_scalars.data();
+    std::vector<nb::object> holders(arrays.size());
+    std::vector<const std::byte*> vectors(arrays.size());
+    for (std::size_t k = 0; k < arrays.size(); ++k) {
+      vectors[k] = read(arrays[k], k, holders[k], scalars + k);
+    }
+    Batch batch;
+    nb::list results;
+    for (std::size_t k = 0; k < out_shapes_.size(); ++k) {
+      if (out_shapes_[k].rank() == 0) {
+        batch.outputs.push_back(reinterpret_cast<std::byte*>(scalars + arrays.size() + k));
+        results.append(nb::none());
+        continue;
+      }
+      nb::object array = empty_array(out_shapes_[k], dtype_);
+      batch.outputs.push_back(write_array(array, dtype_, out_shapes_[k], "out"));
+      results.append(array);
+    }
+    if (engine_->is_scalar()) {
+      engine_->run(vectors, 1, std::span<const Batch>(&batch, 1), 1);
+    } else {
+      nb::gil_scoped_release release;
+      engine_->run(vectors, 1, std::span<const Batch>(&batch, 1), 1);
+    }
+    for (std::size_t k = 0; k < out_shapes_.size(); ++k) {
+      if (out_shapes_[k].rank() == 0) {
+        results[k] = numpy_scalar(to_double(batch.outputs[k], dtype_), dtype_);
+      }
+    }
+    return results;
+  }
+
+ private:
+  const std::byte* read(nb::handle object, std::size_t k, nb::object& holder,
+                        double* scalar) const {
+    if (in_shapes_[k].rank() == 0 && PyFloat_Check(object.ptr())) {
+      const double value = PyFloat_AS_DOUBLE(object.ptr());
+      dispatch(dtype_, [&](auto typed) {
+        typed = static_cast<decltype(typed)>(value);
+        std::memcpy(scalar, &typed, sizeof(typed));
+      });
+      return reinterpret_cast<const std::byte*>(scalar);
+    }
+    Shape shape;
+    const std::byte* data = read_array(object, dtype_, shape, holder, names_[k].c_str());
+    if (!(shape == in_shapes_[k])) {
+      raise(ErrorKind::value, "%s must have shape %s, got %s", names_[k].c_str(),
+            in_shapes_[k].str().c_str(), shape.str().c_str());
+    }
+    return data;
+  }
+
+  std::shared_ptr<Engine> engine_;
+  DType dtype_;
+  std::vector<Shape> in_shapes_;
+  std::vector<Shape> out_shapes_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+void bind_engine(nb::module_& m) {
+  nb::class_<Evaluator>(m, "Evaluator", "Value and gradient of an objective over data.")
+      .def(nb::init<std::shared_ptr<Graph>,
+                    const std::vector<std::tuple<std::string, std::int32_t, std::int64_t>>&,
+                    const std::vector<std::pair<std::int32_t, std::int64_t>>&,
+                    const std::vector<std::int64_t>&, const nb::list&, const nb::list&,
+                    std::int64_t, int>(),
+           "graph"_a, "inputs"_a, "outputs"_a, "x_shape"_a, "dense"_a, "csr"_a, "n_samples"_a,
+           "threads"_a)
+      .def("evaluate", &Evaluator::evaluate, "x"_a, "idx"_a.none(), "weights"_a.none(),
+           "out"_a.none())
+      .def("evaluate_workers", &Evaluator::evaluate_workers, "x"_a, "idx"_a.none(),
+           "out"_a.none())
+      .def("set_workers", &Evaluator::set_workers, "shards"_a)
+      .def("describe", &Evaluator::describe);
+
+  nb::class_<BoundCall>(m, "BoundCall", "A call on fixed arrays.")
+      .def(nb::init<nb::object, nb::object, nb::object>(), "evaluator"_a, "x"_a, "g"_a.none())
+      .def("__call__", &BoundCall::call);
+
+  nb::class_<FunctionProgram>(m, "Program", "A plain function of arrays.")
+      .def(nb::init<std::shared_ptr<Graph>>(), "graph"_a)
+      .def("__call__", &FunctionProgram::call, "arrays"_a);
+}
+
+}  // namespace buropt

@@ -1,0 +1,188 @@
+// Graph building: _core.Builder, _core.Graph, the list of primitives.
+#include "graph/graph.h"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bind/arrays.h"
+#include "bind/topics.h"
+#include "graph/builder.h"
+
+namespace buropt {
+namespace {
+
+using namespace nb::literals;
+
+DType dtype_from(const std::string& name) {
+  if (name == "float32") return DType::float32;
+  if (name == "float64") return DType::float64;
+  raise(ErrorKind::type, "buropt computes in float32 or float64, got dtype '%s'", name.c_str());
+}
+
+Attributes attributes_from(const Op& record, const nb::dict& dict) {
+  Attributes attributes;
+  std::size_t known = 0;
+  for (std::size_t i = 0; i < record.attributes.size(); ++i) {
+    const std::string name(record.attributes[i]);
+    if (name.empty() || !dict.contains(name.c_str())) continue;
+    ++known;
+    nb::object value = dict[name.c_str()];
+    if (nb::isinstance<nb::int_>(value)) attributes.lists[i] = {nb::cast<std::int64_t>(value)};
+    else attributes.lists[i] = nb::cast<std::vector<std::int64_t>>(value);
+  }
+  if (known != dict.size()) {
+    raise(ErrorKind::type, "buropt.%s: unknown attribute", std::string(record.name).c_str());
+  }
+  return attributes;
+}
+
+NodeId checked(const Builder& b, NodeId node) {
+  if (node < 0 || node >= b.size()) {
+    raise(ErrorKind::index, "buropt: there is no node %d in this graph of %d nodes", node, b.size());
+  }
+  return node;
+}
+
+NodeId emit(Builder& b, const std::string& name, const std::vector<NodeId>& inputs,
+            const nb::dict& attributes) {
+  const OpId id = find_op(name);
+  for (const NodeId input : inputs) checked(b, input);
+  return b.emit(id, inputs, attributes_from(op(id), attributes));
+}
+
+NodeId constant(Builder& b, nb::handle value) {
+  Shape shape;
+  nb::object holder;
+  const std::byte* data = read_array(value, b.dtype(), shape, holder, "constant");
+  return b.constant(data, shape);
+}
+
+nb::object constant_value(const Builder& b, NodeId node) {
+  const Buffer* values = b.constant_values(checked(b, node));
+  if (values == nullptr) return nb::none();
+  const Type type = b.type(node);
+  nb::object array = empty_array(type.shape, b.dtype());
+  std::byte* to = write_array(array, b.dtype(), type.shape, "constant");
+  std::memcpy(to, values->data(), static_cast<std::size_t>(type.size() * size_of(b.dtype())));
+  return array;
+}
+
+std::vector<bool> depends_on(const Builder& b, NodeId output, const std::vector<NodeId>& inputs) {
+  const std::vector<bool> needed = b.ancestors(std::array{checked(b, output)});
+  std::vector<bool> result;
+  for (const NodeId input : inputs) {
+    result.push_back(needed[static_cast<std::size_t>(checked(b, input))]);
+  }
+  return result;
+}
+
+nb::list list_ops() {
+  nb::list result;
+  for (const Op& record : all_ops()) {
+    nb::dict row;
+    row["name"] = std::string(record.name);
+    row["doc"] = std::string(record.doc);
+    row["arity"] = record.arity;
+    row["elementwise"] = record.elementwise;
+    row["derived"] = record.derived;
+    row["domain"] = nb::make_tuple(record.domain[0], record.domain[1]);
+    result.append(row);
+  }
+  return result;
+}
+
+/// One elementwise primitive by its tile kernel, on contiguous arrays of one shape.
+nb::object elementwise(const std::string& name, const nb::args& arrays) {
+  const Op& record = op(find_op(name));
+  if (!record.elementwise || static_cast<int>(arrays.size()) != record.arity) {
+    raise(ErrorKind::type, "buropt.elementwise: '%s' is not an elementwise primitive of %zu operands",
+          name.c_str(), arrays.size());
+  }
+  Type type;
+  const nb::object dtype = arrays[0].attr("dtype");
+  type.dtype = dtype_from(nb::str(dtype).c_str());
+  Instruction instruction;
+  std::vector<nb::object> holders(arrays.size());
+  std::vector<std::byte*> buffers;
+  for (std::size_t k = 0; k < arrays.size(); ++k) {
+    Shape shape;
+    buffers.push_back(const_cast<std::byte*>(
+        read_array(arrays[k], type.dtype, shape, holders[k], "array")));
+    if (k > 0 && !(shape == type.shape)) {
+      raise(ErrorKind::value, "buropt.elementwise: shapes %s and %s differ",
+            type.shape.str().c_str(), shape.str().c_str());
+    }
+    type.shape = shape;
+    instruction.in.push_back(static_cast<std::int32_t>(k));
+  }
+  const std::vector<Type> types(arrays.size(), type);
+  record.lower({types, type, {}, 1}, instruction);
+  nb::object result = empty_array(type.shape, type.dtype);
+  instruction.out = static_cast<std::int32_t>(buffers.size());
+  buffers.push_back(write_array(result, type.dtype, type.shape, "result"));
+  {
+    nb::gil_scoped_release release;
+    instruction.run(instruction, {buffers.data(), 1, nullptr});
+  }
+  return result;
+}
+
+}  // namespace
+
+void bind_graph(nb::module_& m) {
+  nb::class_<Graph>(m, "Graph", "An immutable list of nodes in SSA form.")
+      .def("__str__", &Graph::str)
+      .def_prop_ro("n_nodes", [](const Graph& g) { return g.nodes.size(); })
+      .def_prop_ro("dtype",
+                   [](const Graph& g) { return std::string(name_of(g.nodes.at(0).type.dtype)); })
+      .def_prop_ro("input_names",
+                   [](const Graph& g) {
+                     std::vector<std::string> names;
+                     for (const Input& input : g.inputs) names.push_back(input.name);
+                     return names;
+                   })
+      .def_prop_ro("output_names", [](const Graph& g) { return g.output_names; });
+
+  nb::class_<Builder>(m, "Builder", "Appends nodes to a graph of one float dtype.")
+      .def("__init__",
+           [](Builder* self, const std::string& dtype) { new (self) Builder(dtype_from(dtype)); },
+           "dtype"_a)
+      .def_prop_ro("dtype", [](const Builder& b) { return std::string(name_of(b.dtype())); })
+      .def("input",
+           [](Builder& b, std::string name, const std::vector<std::int64_t>& shape, bool batched) {
+             return b.input(std::move(name), Shape(shape), batched);
+           },
+           "name"_a, "shape"_a, "batched"_a = false)
+      .def("csr_input", &Builder::csr_input, "name"_a, "n_features"_a)
+      .def("constant", constant, "value"_a)
+      .def("emit", emit, "op"_a, "inputs"_a, "attributes"_a = nb::dict())
+      .def("shape", [](const Builder& b, NodeId n) { return to_tuple(b.type(checked(b, n)).shape); })
+      .def("batched", [](const Builder& b, NodeId n) { return b.type(checked(b, n)).batched; })
+      .def("is_csr", [](const Builder& b, NodeId n) { return b.type(checked(b, n)).csr; })
+      .def("constant_value", constant_value, "node"_a)
+      .def("depends_on", depends_on, "output"_a, "inputs"_a)
+      .def("grad",
+           [](Builder& b, NodeId output, const std::vector<NodeId>& wrt) {
+             for (const NodeId node : wrt) checked(b, node);
+             return grad(b, checked(b, output), wrt);
+           },
+           "output"_a, "wrt"_a)
+      .def("build",
+           [](const Builder& b, const std::vector<NodeId>& outputs,
+              std::vector<std::string> names) {
+             for (const NodeId node : outputs) checked(b, node);
+             if (names.size() != outputs.size()) {
+               raise(ErrorKind::value, "buropt: %zu outputs but %zu names", outputs.size(),
+                     names.size());
+             }
+             return std::const_pointer_cast<Graph>(b.build(outputs, std::move(names)));
+           },
+           "outputs"_a, "names"_a);
+
+  m.def("ops", list_ops, "The primitives: one dict each.");
+  m.def("elementwise", elementwise, "name"_a, "arrays"_a,
+        "One elementwise primitive on contiguous arrays of one shape and dtype.");
+}
+
+}  // namespace buropt

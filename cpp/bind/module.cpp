@@ -1,0 +1,32 @@
+// buropt._core: the compiled core as Python sees it.
+#include <nanobind/nanobind.h>
+
+#include "base/error.h"
+#include "base/pool.h"
+#include "bind/topics.h"
+
+namespace nb = nanobind;
+
+NB_MODULE(_core, m) {
+  m.doc() = "The compiled core of buropt; use the names in buropt itself.";
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const buropt::Error& error) {
+      PyObject* type = PyExc_ValueError;
+      switch (error.kind()) {
+        case buropt::ErrorKind::value: type = PyExc_ValueError; break;
+        case buropt::ErrorKind::type: type = PyExc_TypeError; break;
+        case buropt::ErrorKind::index: type = PyExc_IndexError; break;
+        case buropt::ErrorKind::memory: type = PyExc_MemoryError; break;
+      }
+      PyErr_SetString(type, error.what());
+    }
+  });
+  m.def("default_threads", &buropt::default_threads,
+        "Threads that this process may use: BUROPT_NUM_THREADS, or its CPU affinity and quota.");
+  buropt::bind_graph(m);
+  buropt::bind_engine(m);
+  buropt::bind_compress(m);
+  buropt::bind_data(m);
+}

@@ -1,0 +1,13 @@
+// One function per topic of the extension module; module.cpp is the table of contents.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace buropt {
+
+void bind_graph(nanobind::module_& m);
+void bind_engine(nanobind::module_& m);
+void bind_compress(nanobind::module_& m);
+void bind_data(nanobind::module_& m);
+
+}  // namespace buropt

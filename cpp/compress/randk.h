@@ -1,0 +1,63 @@
+// RandK: k entries chosen uniformly without replacement, times d / k. Unbiased, omega = d / k - 1.
+#pragma once
+
+#include "compress/compressor.h"
+
+namespace buropt {
+
+struct RandK {
+  static constexpr const char* kName = "RandK";
+
+  std::uint32_t k;
+  bool shared_seed;  // the receiver repeats the draw, so indices need not be sent
+
+  std::uint32_t kept(std::uint32_t d) const {
+    check_k(kName, k, d);
+    return k;
+  }
+  bool sends_indices() const noexcept { return !shared_seed; }
+  double scale(std::uint32_t d) const noexcept {
+    return static_cast<double>(d) / static_cast<double>(k);
+  }
+
+  /// Floyd's sampling (Bentley and Floyd, "A sample of brilliance", 1987): k draws whatever d is.
+  /// When position j joins the population, draw t from 0 .. j and take t, or j if t is taken
+  /// already; every k-subset then has the same probability.
+  template <class T>
+  Indices select(std::span<const T>, std::uint32_t d, const RandomKey& key, std::uint32_t worker,
+                 Scratch<T>& scratch) const {
+    if (kept(d) == d) return select_all(d, scratch);
+    const std::size_t n_words = (std::size_t{d} + 63) / 64;
+    std::uint64_t* taken = reserve(scratch.bitmap, n_words);
+    std::uint32_t* indices = reserve(scratch.indices, k);
+
+    RandomStream stream(key, worker);
+    for (std::uint32_t i = 0; i < k; ++i) {
+      const std::uint32_t j = d - k + i;
+      const std::uint32_t t = stream.below(j + 1);
+      const std::uint32_t pick = taken[t / 64] >> (t % 64) & 1 ? j : t;
+      taken[pick / 64] |= std::uint64_t{1} << (pick % 64);
+      indices[i] = pick;
+    }
+
+    // Ascending order, and a clean bitmap for the next row: by a walk over the bitmap when it is
+    // short beside k, else by a sort, so that the cost depends on k and not on d.
+    if (n_words > k) {
+      for (std::uint32_t i = 0; i < k; ++i) taken[indices[i] / 64] = 0;
+      std::sort(indices, indices + k);
+    } else {
+      std::uint32_t* next = indices;
+      for (std::uint32_t word = 0; word < n_words; ++word) {
+        for (std::uint64_t left = taken[word]; left != 0; left &= left - 1) {
+          *next++ = 64 * word + static_cast<std::uint32_t>(std::countr_zero(left));
+        }
+        taken[word] = 0;
+      }
+    }
+    return {indices, k};
+  }
+};
+
+static_assert(Compressor<RandK>);
+
+}  // namespace buropt

@@ -1,0 +1,108 @@
+// Engine: a program bound to data, run over batches by a thread pool.
+//
+// A batch is cut into slots by its size and the program alone; a slot's samples run in tiles, in
+// order, into the slot's accumulators; the slots of a batch are added along a fixed binary tree. The
+// threads only decide who works on which slot, so every thread count gives the same bits.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "exec/scalar.h"
+#include "graph/plan.h"
+#include "math/csr.h"
+
+namespace buropt {
+
+/// What a graph input stands for.
+struct InputRole {
+  enum Kind { vector, dense_data, csr_data, scale, weight };
+  Kind kind = vector;
+  std::int32_t number = 0;   ///< which vector or data array
+  std::int64_t offset = 0;   ///< element of the vector at which this input begins
+};
+
+/// Where a graph output goes.
+struct OutputRole {
+  std::int32_t vector = 0;
+  std::int64_t offset = 0;
+};
+
+/// Data arrays, one row per sample; the memory belongs to the caller.
+struct DenseData {
+  const std::byte* values = nullptr;
+  std::int64_t row_size = 0;  ///< elements
+};
+struct CsrData {
+  const std::byte* values = nullptr;
+  const std::int32_t* columns = nullptr;
+  const std::int64_t* row_starts = nullptr;
+};
+struct Data {
+  std::int64_t n_samples = 0;
+  std::vector<DenseData> dense;
+  std::vector<CsrData> csr;
+};
+
+/// Samples of one objective: rows first..first+count-1, or those that idx lists.
+struct Batch {
+  const std::int64_t* idx = nullptr;
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  const std::byte* weights = nullptr;  ///< one per listed sample
+  std::vector<std::byte*> outputs;     ///< by vector number of OutputRole
+};
+
+class Engine {
+ public:
+  Engine(std::shared_ptr<const Graph> graph, std::vector<InputRole> inputs,
+         std::vector<OutputRole> outputs, Data data);
+  ~Engine();
+
+  const Program& program() const { return program_; }
+  bool is_scalar() const { return scalar32_ || scalar64_; }
+  std::size_t n_instructions() const;
+
+  /// Evaluates the program on every batch. vectors: pointers in the program's dtype; scale: the value
+  /// of the input of that role. Thread-safe.
+  void run(std::span<const std::byte* const> vectors, double scale, std::span<const Batch> batches,
+           int threads) const;
+
+  /// The partition of a batch of this many samples: (samples in a tile, slots).
+  std::pair<std::int64_t, std::int64_t> partition(std::int64_t count) const;
+
+ private:
+  struct ThreadState;
+  struct Workspace;
+  struct Run;
+
+  std::unique_ptr<Workspace> new_workspace() const;
+  void run_scalar(std::span<const std::byte* const> vectors, const Batch& batch,
+                  Workspace& workspace) const;
+  void run_tiles(std::span<const std::byte* const> vectors, double scale,
+                 std::span<const Batch> batches, int threads, Workspace& workspace) const;
+  void prepare_threads(Workspace& workspace, int members, std::span<const Batch> batches) const;
+  std::int64_t row_bytes(const InputRole& role) const;
+  void run_slot(const Run& run, std::int64_t task, ThreadState& state) const;
+  void bind_rows(const Batch& batch, std::int64_t from, std::int64_t rows,
+                 ThreadState& state) const;
+  void combine(const Run& run, std::int64_t batch, int threads) const;
+  void copy_outputs(std::span<std::byte* const> buffers, const Batch& batch, bool first) const;
+  std::byte* output(const Batch& batch, std::size_t k) const;
+
+  Program program_;
+  std::vector<InputRole> inputs_;
+  std::vector<OutputRole> outputs_;
+  Data data_;
+  std::int64_t work_per_sample_ = 0;
+  std::optional<ScalarProgram<float>> scalar32_;
+  std::optional<ScalarProgram<double>> scalar64_;
+
+  /// The workspace of the usual, single caller; others make their own.
+  std::unique_ptr<Workspace> workspace_;
+  mutable std::atomic_flag in_use_ = ATOMIC_FLAG_INIT;
+};
+
+}  // namespace buropt

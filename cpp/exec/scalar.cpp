@@ -1,0 +1,173 @@
+#include "exec/scalar.h"
+
+#include <algorithm>
+
+namespace buropt {
+namespace {
+
+/// Above this many instructions the tile executor's loops are the better program.
+constexpr std::size_t kMaxInstructions = 4096;
+constexpr std::int64_t kMaxElements = 4096;
+
+template <class T>
+void stop(T*, const ScalarInstruction<T>*) noexcept {}
+
+template <class T>
+auto handler_of(const Op& record) {
+  if constexpr (std::is_same_v<T, float>) return record.scalar.f32;
+  else return record.scalar.f64;
+}
+
+}  // namespace
+
+template <class T>
+class ScalarCompiler final : public ElementEmitter {
+ public:
+  explicit ScalarCompiler(const Graph& graph) : g_(graph), registers_(graph.nodes.size()) {}
+
+  std::optional<ScalarProgram<T>> run() {
+    std::int64_t elements = 0;
+    for (const Node& node : g_.nodes) {
+      elements += node.type.size();
+      if (node.type.batched || elements > kMaxElements) return std::nullopt;
+    }
+    for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
+      const Node& node = g_.nodes[i];
+      if (node.op == kNoOp) {
+        leaf(i);
+        continue;
+      }
+      const Op& record = buropt::op(node.op);
+      node_ = i;
+      registers_[i].assign(size(node.type), -1);
+      if (record.elements != nullptr) record.elements(*this);
+      else if (handler_of<T>(record) != nullptr) elementwise(record);
+      else return std::nullopt;
+      if (p_.code_.size() > kMaxInstructions) return std::nullopt;
+    }
+    for (std::size_t k = 0; k < g_.outputs.size(); ++k) {
+      p_.stores_.push_back({static_cast<std::int32_t>(k), registers_of(g_.outputs[k])});
+    }
+    p_.code_.push_back({stop<T>, 0, {}, 0});
+    return std::move(p_);
+  }
+
+  std::int32_t in(int operand, std::int64_t element) const override {
+    return registers_of(input(operand))[static_cast<std::size_t>(element)];
+  }
+  void out(std::int64_t element, std::int32_t reg) override {
+    registers_[node_][static_cast<std::size_t>(element)] = reg;
+  }
+  std::int32_t zero() override {
+    if (zero_ < 0) zero_ = new_register(T(0));
+    return zero_;
+  }
+  const Type& in_type(int operand) const override { return g_.node(input(operand)).type; }
+  const Type& out_type() const override { return g_.nodes[node_].type; }
+  const Attributes& attributes() const override { return g_.nodes[node_].attributes; }
+
+  std::int32_t emit(std::string_view name, std::span<const std::int32_t> regs,
+                    std::int64_t number) override {
+    if (name == "add" && regs[0] == zero_) return regs[1];
+    if (name == "add" && regs[1] == zero_) return regs[0];
+    return append(buropt::op(find_op(name)), regs, number);
+  }
+
+ private:
+  static std::size_t size(const Type& type) { return static_cast<std::size_t>(type.size()); }
+
+  NodeId input(int operand) const {
+    return g_.nodes[node_].inputs[static_cast<std::size_t>(operand)];
+  }
+  const std::vector<std::int32_t>& registers_of(NodeId node) const {
+    return registers_[static_cast<std::size_t>(node)];
+  }
+
+  std::int32_t new_register(T value) {
+    p_.initial_.push_back(value);
+    return static_cast<std::int32_t>(p_.initial_.size()) - 1;
+  }
+
+  std::int32_t append(const Op& record, std::span<const std::int32_t> regs, std::int64_t number) {
+    ScalarInstruction<T> s{handler_of<T>(record), new_register(T(0)), {}, number};
+    std::copy(regs.begin(), regs.end(), s.in.begin());
+    p_.code_.push_back(s);
+    return s.out;
+  }
+
+  void leaf(std::size_t i) {
+    const Node& node = g_.nodes[i];
+    const auto first = static_cast<std::int32_t>(p_.initial_.size());
+    for (std::int64_t e = 0; e < node.type.size(); ++e) {
+      const T value =
+          node.is_constant
+              ? reinterpret_cast<const T*>(
+                    g_.constants[static_cast<std::size_t>(node.slot)]->data())[e]
+              : T(0);
+      registers_[i].push_back(new_register(value));
+    }
+    if (node.is_input()) p_.loads_.push_back({node.slot, first, node.type.size()});
+  }
+
+  /// An elementwise primitive, one instruction per element of the result.
+  void elementwise(const Op& record) {
+    const Shape& shape = out_type().shape;
+    const std::size_t arity = g_.nodes[node_].inputs.size();
+    const auto& lists = attributes().lists;
+    const std::int64_t number = lists[0].empty() ? 0 : lists[0][0];
+    std::vector<std::int32_t> regs(arity);
+    for (std::int64_t e = 0; e < shape.size(); ++e) {
+      for (std::size_t k = 0; k < arity; ++k) {
+        const int operand = static_cast<int>(k);
+        regs[k] = in(operand, broadcast_element(in_type(operand).shape, shape, e));
+      }
+      if (record.name == "add") out(e, emit("add", regs, 0));
+      else out(e, append(record, regs, number));
+    }
+  }
+
+  /// The element of an operand that meets element e of the result.
+  static std::int64_t broadcast_element(const Shape& own, const Shape& shape, std::int64_t e) {
+    const auto strides = own.strides();
+    std::int64_t element = 0;
+    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+      const std::int64_t index = e % shape[axis];
+      e /= shape[axis];
+      const int mine = axis - (shape.rank() - own.rank());
+      if (mine >= 0 && own[mine] != 1) element += index * strides[static_cast<std::size_t>(mine)];
+    }
+    return element;
+  }
+
+  const Graph& g_;
+  ScalarProgram<T> p_;
+  std::vector<std::vector<std::int32_t>> registers_;
+  std::size_t node_ = 0;
+  std::int32_t zero_ = -1;
+};
+
+template <class T>
+std::optional<ScalarProgram<T>> ScalarProgram<T>::compile(const Graph& graph) {
+  return ScalarCompiler<T>(graph).run();
+}
+
+template <class T>
+void ScalarProgram<T>::run(const T* const* inputs, T* const* outputs,
+                           std::vector<T>& registers) const noexcept {
+  T* r = registers.data();
+  for (const Load& load : loads_) std::copy_n(inputs[load.input], load.count, r + load.first);
+#ifdef BUROPT_SCALAR_LOOP
+  for (const ScalarInstruction<T>& s : code_) s.run(r, &s);
+#else
+  code_.front().run(r, code_.data());
+#endif
+  for (const Store& store : stores_) {
+    T* out = outputs[store.output];
+    for (const std::int32_t reg : store.registers) *out++ = r[reg];
+  }
+}
+
+template class ScalarProgram<float>;
+template class ScalarProgram<double>;
+
+}  // namespace buropt

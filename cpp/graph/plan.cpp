@@ -1,0 +1,254 @@
+#include "graph/plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "graph/arena.h"
+
+namespace buropt {
+namespace {
+
+/// A tile's values should stay in the second-level cache beside the data they come from.
+constexpr std::int64_t kTileBytes = 192 * 1024;
+constexpr std::int64_t kMaxRows = 256;
+/// An element of an elementwise instruction weighs as much as this many multiply-adds.
+constexpr std::int64_t kElementWork = 4;
+
+enum class Stage : std::uint8_t { none, before, tile, after };
+
+class Planner {
+ public:
+  Planner(std::shared_ptr<const Graph> graph, std::int64_t max_rows) : g_(*graph) {
+    p_.graph = std::move(graph);
+    p_.dtype = g_.nodes.empty() ? DType::float64 : g_.nodes.front().type.dtype;
+    p_.max_rows = max_rows;
+  }
+
+  Program run() {
+    assign_stages();
+    assign_buffers();
+    find_lifetimes();
+    if (p_.max_rows == 0) choose_rows();
+    place_buffers();
+    lower();
+    return std::move(p_);
+  }
+
+ private:
+  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+  std::int64_t n_nodes() const { return static_cast<std::int64_t>(g_.nodes.size()); }
+
+  void assign_stages() {
+    stage_.assign(g_.nodes.size(), Stage::none);
+    std::vector<bool> summed(g_.nodes.size(), false);  // depends on an accumulator
+    for (std::int64_t i = 0; i < n_nodes(); ++i) {
+      const Node& node = g_.nodes[at(i)];
+      if (node.op == kNoOp) continue;
+      bool after = false;
+      for (const NodeId input : node.inputs) after = after || summed[at(input)];
+      const bool reduces = op(node.op).batching == Batching::reduces;
+      if ((node.type.batched || reduces) && after) {
+        raise(ErrorKind::value,
+              "buropt: a sample's value depends on a sum over the batch; the loss of one sample may "
+              "only use that sample");
+      }
+      stage_[at(i)] = node.type.batched || reduces ? Stage::tile
+                      : after                      ? Stage::after
+                                                   : Stage::before;
+      summed[at(i)] = reduces || after;
+    }
+  }
+
+  /// One buffer per node; an alias shares its operand's.
+  void assign_buffers() {
+    buffer_.resize(g_.nodes.size());
+    for (std::int64_t i = 0; i < n_nodes(); ++i) {
+      const Node& node = g_.nodes[at(i)];
+      const bool alias = node.op != kNoOp && op(node.op).alias;
+      if (alias) {
+        buffer_[at(i)] = buffer_[at(node.inputs[0])];
+        continue;
+      }
+      buffer_[at(i)] = static_cast<std::int32_t>(p_.places.size());
+      Place place;
+      if (node.is_constant) place = {Where::constant, node.slot};
+      else if (node.is_input()) place = {Where::input, node.slot};
+      else if (op(node.op).batching == Batching::reduces) place.where = Where::accumulator;
+      else if (stage_[at(i)] == Stage::tile) place.where = Where::tile;
+      else place.where = Where::shared;
+      p_.places.push_back(place);
+      owner_.push_back(static_cast<NodeId>(i));
+    }
+    for (const Input& input : g_.inputs) p_.input_buffers.push_back(buffer_[at(input.node)]);
+    for (std::size_t k = 0; k < g_.outputs.size(); ++k) {
+      const NodeId node = g_.outputs[k];
+      BUROPT_ASSERT(!g_.node(node).type.batched);
+      Place& place = p_.places[at(buffer_[at(node)])];
+      const bool in_place = place.where == Where::shared;
+      if (in_place) place = {Where::output, static_cast<std::int64_t>(k)};
+      p_.outputs.push_back(
+          {buffer_[at(node)], bytes(node, 1), in_place, stage_[at(node)] == Stage::after});
+    }
+  }
+
+  bool runs(std::int64_t node) const {
+    return g_.nodes[at(node)].op != kNoOp && !op(g_.nodes[at(node)].op).alias;
+  }
+
+  /// Nodes in the order in which they run: before, tile, after.
+  std::vector<std::int64_t> order() const {
+    std::vector<std::int64_t> result;
+    for (const Stage stage : {Stage::before, Stage::tile, Stage::after}) {
+      for (std::int64_t i = 0; i < n_nodes(); ++i) {
+        if (stage_[at(i)] == stage && runs(i)) result.push_back(i);
+      }
+    }
+    return result;
+  }
+
+  /// The place in the order of each buffer's last reader. A shared buffer that a tile reads lives
+  /// until the last tile instruction, since tiles repeat.
+  void find_lifetimes() {
+    order_ = order();
+    last_use_.assign(p_.places.size(), -1);
+    std::int64_t end_of_tile = -1;
+    for (std::size_t t = 0; t < order_.size(); ++t) {
+      if (stage_[at(order_[t])] == Stage::tile) end_of_tile = static_cast<std::int64_t>(t);
+    }
+    for (std::size_t t = 0; t < order_.size(); ++t) {
+      const bool in_tile = stage_[at(order_[t])] == Stage::tile;
+      last_use_[at(buffer_[at(order_[t])])] = static_cast<std::int64_t>(t);
+      for (const NodeId input : g_.nodes[at(order_[t])].inputs) {
+        const std::int32_t buffer = buffer_[at(input)];
+        const bool shared = p_.places[at(buffer)].where == Where::shared;
+        last_use_[at(buffer)] = in_tile && shared ? end_of_tile : static_cast<std::int64_t>(t);
+      }
+    }
+  }
+
+  std::int64_t bytes(std::int64_t node, std::int64_t rows) const {
+    const Type& type = g_.nodes[at(node)].type;
+    return type.size() * size_of(type.dtype) * (type.batched ? rows : 1);
+  }
+
+  void choose_rows() {
+    p_.max_rows = 1;
+    place_buffers();
+    std::int64_t sample = p_.tile_bytes;
+    for (const Node& node : g_.nodes) {
+      if (node.is_input() && node.type.batched && !node.type.csr) {
+        sample += node.type.size() * size_of(node.type.dtype);
+      }
+    }
+    // A single scalar takes a whole cache line in the count above; that only makes tiles smaller.
+    const std::int64_t rows = kTileBytes / std::max<std::int64_t>(1, sample);
+    p_.max_rows = 8;
+    while (p_.max_rows * 2 <= std::min(rows, kMaxRows)) p_.max_rows *= 2;
+  }
+
+  void place_buffers() {
+    Arena shared;
+    Arena tile;
+    std::int64_t accumulators = 0;
+    std::vector<std::vector<std::int32_t>> dying(order_.size());
+    for (std::size_t b = 0; b < last_use_.size(); ++b) {
+      if (last_use_[b] >= 0) dying[at(last_use_[b])].push_back(static_cast<std::int32_t>(b));
+    }
+    for (std::size_t t = 0; t < order_.size(); ++t) {
+      const std::int64_t node = order_[t];
+      const std::int32_t buffer = buffer_[at(node)];
+      Place& place = p_.places[at(buffer)];
+      std::vector<std::int32_t>& dead = dying[t];
+      const bool in_arena = place.where == Where::shared || place.where == Where::tile;
+      if (place.where == Where::accumulator) {
+        place.offset = accumulators;
+        accumulators += static_cast<std::int64_t>(round_up(at(bytes(node, 1))));
+      } else if (in_arena) {
+        const auto taken = overwritten(node, dead);
+        if (taken != dead.end()) {
+          place.offset = p_.places[at(*taken)].offset;
+          dead.erase(taken);
+        } else {
+          place.offset = (place.where == Where::tile ? tile : shared).take(bytes(node, p_.max_rows));
+        }
+      }
+      for (const std::int32_t b : dead) {
+        const Place& gone = p_.places[at(b)];
+        if (gone.where != Where::shared && gone.where != Where::tile) continue;
+        (gone.where == Where::tile ? tile : shared)
+            .give_back(gone.offset, bytes(owner_[at(b)], p_.max_rows));
+      }
+    }
+    p_.shared_bytes = shared.size();
+    p_.tile_bytes = tile.size();
+    p_.accumulator_bytes = accumulators;
+  }
+
+  /// A dying operand of the same type in the same arena that the node may write over.
+  std::vector<std::int32_t>::iterator overwritten(std::int64_t node,
+                                                  std::vector<std::int32_t>& dead) {
+    const Node& n = g_.nodes[at(node)];
+    if (!op(n.op).in_place) return dead.end();
+    for (const NodeId input : n.inputs) {
+      const std::int32_t buffer = buffer_[at(input)];
+      if (p_.places[at(buffer)].where != p_.places[at(buffer_[at(node)])].where) continue;
+      if (!(g_.node(input).type == n.type)) continue;
+      const auto found = std::find(dead.begin(), dead.end(), buffer);
+      if (found != dead.end()) return found;
+    }
+    return dead.end();
+  }
+
+  void lower() {
+    for (const std::int64_t i : order_) {
+      const Node& node = g_.nodes[at(i)];
+      Instruction instruction;
+      instruction.out = buffer_[at(i)];
+      std::vector<Type> types;
+      for (const NodeId input : node.inputs) {
+        instruction.in.push_back(buffer_[at(input)]);
+        types.push_back(g_.node(input).type);
+      }
+      const bool in_tile = stage_[at(i)] == Stage::tile;
+      instruction.batched = node.type.batched;
+      op(node.op).lower({types, node.type, node.attributes, in_tile ? p_.max_rows : 1},
+                        instruction);
+      BUROPT_ASSERT(instruction.run != nullptr);
+      p_.scratch_bytes = std::max(p_.scratch_bytes, instruction.scratch_bytes);
+      if (in_tile) p_.work_per_sample += work(node);
+      (in_tile                         ? p_.tile
+       : stage_[at(i)] == Stage::after ? p_.after
+                                       : p_.before)
+          .push_back(std::move(instruction));
+    }
+  }
+
+  std::int64_t work(const Node& node) const {
+    std::int64_t size = node.type.size();
+    for (const NodeId input : node.inputs) {
+      if (!g_.node(input).type.csr) size = std::max(size, g_.node(input).type.size());
+    }
+    if (!op(node.op).name.starts_with("matmul")) return kElementWork * size;
+    // (m k) (k n) (m n) is the square of m k n.
+    const auto area = [&](const Type& type) { return static_cast<double>(type.size()); };
+    const double product = area(g_.node(node.inputs[0]).type) *
+                           area(g_.node(node.inputs[1]).type) * area(node.type);
+    return std::max(size, static_cast<std::int64_t>(std::sqrt(product)));
+  }
+
+  const Graph& g_;
+  Program p_;
+  std::vector<Stage> stage_;
+  std::vector<std::int32_t> buffer_;     ///< by node
+  std::vector<NodeId> owner_;            ///< by buffer
+  std::vector<std::int64_t> order_;      ///< nodes that run
+  std::vector<std::int64_t> last_use_;   ///< by buffer
+};
+
+}  // namespace
+
+Program plan(std::shared_ptr<const Graph> graph, std::int64_t max_rows) {
+  return Planner(std::move(graph), max_rows).run();
+}
+
+}  // namespace buropt

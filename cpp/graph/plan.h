@@ -1,0 +1,60 @@
+// plan: graph -> program. A program is three flat instruction lists over numbered buffers:
+//
+//   before   unbatched values that do not depend on the batch; once per call
+//   tile     batched values and sums over the batch (accumulators); once per tile of samples
+//   after    unbatched values that depend on accumulators; once per call, when all tiles are summed
+//
+// Buffers of `before` and `after` lie in one shared arena, those of `tile` in an arena of each
+// thread, accumulators in a slot. A buffer's place is reused once its last reader has run; an
+// elementwise instruction may write over an operand that dies with it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace buropt {
+
+enum class Where : std::uint8_t { unused, constant, input, output, shared, tile, accumulator };
+
+/// Where a buffer stands: a byte offset into its arena or slot, or the number of the constant, input
+/// or output.
+struct Place {
+  Where where = Where::unused;
+  std::int64_t offset = 0;
+};
+
+struct OutputPlan {
+  std::int32_t buffer;
+  std::int64_t bytes;
+  /// The program writes it where the caller wants it; otherwise it is copied from its buffer.
+  bool in_place;
+  /// It depends on the batch (for an in-place output: `after` writes it, not `before`).
+  bool after;
+};
+
+struct Program {
+  std::shared_ptr<const Graph> graph;  ///< keeps the constants alive
+  DType dtype = DType::float64;
+  std::vector<Instruction> before;
+  std::vector<Instruction> tile;
+  std::vector<Instruction> after;
+  std::vector<Place> places;                ///< by buffer number
+  std::vector<std::int32_t> input_buffers;  ///< by input number
+  std::vector<OutputPlan> outputs;
+  std::int64_t max_rows = 1;  ///< samples in a tile, at most
+  std::int64_t shared_bytes = 0;
+  std::int64_t tile_bytes = 0;
+  std::int64_t accumulator_bytes = 0;
+  std::int64_t scratch_bytes = 0;
+  /// Rough number of multiply-adds for one sample, sparse rows not counted.
+  std::int64_t work_per_sample = 0;
+
+  bool has_batch() const { return !tile.empty(); }
+};
+
+/// max_rows 0 chooses the tile from the size of a sample's values and the caches.
+Program plan(std::shared_ptr<const Graph> graph, std::int64_t max_rows = 0);
+
+}  // namespace buropt

@@ -1,0 +1,58 @@
+// Matrix product for tall-skinny and small matrices: C = init + op(A) op(B).
+//
+// Order of summation: the inner index p is cut into blocks of kGemmBlock. Within a block an element
+// of C is one chain of multiply-adds over p = 0, 1, ... that starts at zero; the blocks' sums are
+// added to init in order. So an element depends on its row of A, its column of B and k alone: a
+// row has the same bits however the rows are cut into tiles or dealt out to threads.
+#pragma once
+
+#include <cstdint>
+
+namespace buropt {
+
+inline constexpr std::int64_t kGemmBlock = 256;
+
+/// C (m, n) = init + op(A) (m, k) op(B) (k, n). Strides are in elements, all storage is row-major.
+/// C may not overlap A or B.
+template <class T>
+struct Gemm {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+
+  /// op(A)[i, p] = a[i * a_row + p * a_col]: (lda, 1) for A, (1, lda) for its transpose.
+  const T* a = nullptr;
+  std::int64_t a_row = 0;
+  std::int64_t a_col = 1;
+
+  /// op(B)[p, j] = b[p * ldb + j], or b[j * ldb + p] when b_transposed.
+  const T* b = nullptr;
+  std::int64_t ldb = 0;
+  bool b_transposed = false;
+
+  T* c = nullptr;
+  std::int64_t ldc = 0;
+
+  /// What the product is added to: nullptr for zeros; c with init_row = ldc to accumulate; another
+  /// matrix; a bias of shape (n,) with init_row = 0.
+  const T* init = nullptr;
+  std::int64_t init_row = 0;
+};
+
+/// Elements of scratch that gemm needs; zero when it can read B where it lies.
+template <class T>
+std::int64_t gemm_scratch(std::int64_t m, std::int64_t n, std::int64_t k,
+                          bool b_transposed) noexcept;
+
+/// Computes C. `scratch` holds gemm_scratch elements; it may be nullptr when that is zero.
+template <class T>
+void gemm(const Gemm<T>& g, T* scratch) noexcept;
+
+extern template std::int64_t gemm_scratch<float>(std::int64_t, std::int64_t, std::int64_t,
+                                                 bool) noexcept;
+extern template std::int64_t gemm_scratch<double>(std::int64_t, std::int64_t, std::int64_t,
+                                                  bool) noexcept;
+extern template void gemm<float>(const Gemm<float>&, float*) noexcept;
+extern template void gemm<double>(const Gemm<double>&, double*) noexcept;
+
+}  // namespace buropt

@@ -1,0 +1,129 @@
+// log and log1p.
+//
+// x = 2^k m with m in [sqrt(1/2), sqrt(2)), f = m - 1, and log x = k ln 2 + log(1 + f).
+// f is exact, so relative accuracy survives around x = 1.
+#pragma once
+
+#include "base/simd.h"
+#include "math/polynomial.h"
+
+namespace buropt {
+namespace detail {
+
+template <class S>
+struct LogConstants;
+
+template <>
+struct LogConstants<double> {
+  static constexpr double kSqrtHalf = 0x1.6a09e667f3bcdp-1;
+  static constexpr double kMinNormal = 0x1p-1022;
+  static constexpr int kSubnormalShift = 54;
+  static constexpr double kLn2High = 0x1.62e42fefa3p-1;  // 41 bits: exact times any k
+  static constexpr double kLn2Low = 0x1.3de6af278ece6p-42;
+  // L of log(1 + f) = 2 s + s z L(z) = f - s (f - z L(z)) with s = f / (2 + f), z = s^2;
+  // 2^-59.5 relative to the logarithm.
+  static constexpr double kTail[] = {
+      0x1.5555555555593p-1, 0x1.999999997fa59p-2, 0x1.2492494220ba3p-2, 0x1.c71c51e23b625p-3,
+      0x1.74664719f71d4p-3, 0x1.39a0e1f169094p-3, 0x1.2f0e2884758e2p-3};
+};
+
+template <>
+struct LogConstants<float> {
+  static constexpr float kSqrtHalf = 0x1.6a09e6p-1f;
+  static constexpr float kMinNormal = 0x1p-126f;
+  static constexpr int kSubnormalShift = 25;
+  static constexpr float kLn2High = 0x1.62e4p-1f;  // 15 bits
+  static constexpr float kLn2Low = 0x1.7f7d1cp-20f;
+  // P of log(1 + f) = f - f^2 / 2 + f^3 P(f); 2^-30.2.
+  static constexpr float kTail[] = {0x1.555546p-2f,  -0x1.000000p-2f, 0x1.99a554p-3f,
+                                    -0x1.555f02p-3f, 0x1.232ddcp-3f,  -0x1.fbc288p-4f,
+                                    0x1.e71e06p-4f,  -0x1.e05fbep-4f, 0x1.166f5ep-4f};
+};
+
+template <Real T>
+struct LogArgument {
+  T k;
+  T f;
+  UIntOf<T> biased_k;  // k plus the exponent bias
+};
+
+// Splits a positive normal x. Other x give some finite k and f.
+template <Real T>
+BUROPT_INLINE LogArgument<T> split_for_log(T x, T bias = T(Format<T>::kBias)) noexcept {
+  using F = Format<T>;
+  using Bits = UIntOf<T>;
+  using C = LogConstants<Scalar<T>>;
+  const Bits kOne = bits(T(1));
+  const Bits kSqrtHalf = bits(T(C::kSqrtHalf));
+  // Adding the distance from sqrt(1/2) to 1 carries into the exponent exactly when m should halve.
+  const Bits shifted = bits(x) + (kOne - kSqrtHalf);
+  const Bits biased_k = shifted >> F::kMantissaBits;
+  const Bits mantissa = shifted & Bits((typename F::Bits{1} << F::kMantissaBits) - 1);
+  const T unit = T(F::kUnit);
+  return {from_bits<T>(biased_k | bits(unit)) - (unit + bias),
+          from_bits<T>(mantissa + kSqrtHalf) - T(1), biased_k};
+}
+
+// The same for every positive finite x.
+template <Real T>
+BUROPT_INLINE LogArgument<T> split_subnormal_for_log(T x) noexcept {
+  using C = LogConstants<Scalar<T>>;
+  constexpr Scalar<T> kBias = Format<T>::kBias;
+  constexpr Scalar<T> kScale = Scalar<T>(std::int64_t{1} << C::kSubnormalShift);
+  const MaskOf<T> subnormal = x < T(C::kMinNormal);
+  return split_for_log(select(subnormal, x * T(kScale), x),
+                       select(subnormal, T(kBias + C::kSubnormalShift), T(kBias)));
+}
+
+// k ln 2 + log(1 + f) + error, for |error| of a rounding of f.
+template <Real T>
+BUROPT_INLINE T log_sum(T k, T f, T error) noexcept {
+  using C = LogConstants<Scalar<T>>;
+  const T small = fma(k, T(C::kLn2Low), error);
+  T rest;  // log(1 + f) - f + small
+  if constexpr (sizeof(Scalar<T>) == sizeof(double)) {
+    const T s = f / (f + T(2));
+    const T z = s * s;
+    rest = fma(-s, fma(-z, polynomial(z, C::kTail), f), small);
+  } else {
+    rest = fma(f * f, fma(f, polynomial(f, C::kTail), T(-0.5f)), small);
+  }
+  return fma(k, T(C::kLn2High), f + rest);
+}
+
+// log(1 + x) for finite x > -1.
+template <Real T>
+BUROPT_INLINE T log1p_finite(T x) noexcept {
+  using F = Format<T>;
+  using Bits = UIntOf<T>;
+  const T larger = max(T(1), x);
+  const T smaller = min(T(1), x);
+  const T u = larger + smaller;
+  const T lost = smaller - (u - larger);  // 1 + x = u + lost exactly
+  const auto [k, f, biased_k] = split_for_log(u);
+  // 2^-k, or 0 for the largest k, where `lost` no longer counts.
+  const Bits twice_bias = Bits(2 * F::kBias);
+  const T scale = from_bits<T>((twice_bias - min(biased_k, twice_bias)) << F::kMantissaBits);
+  const T corrected = fma(lost, scale, f);  // x itself when k = 0
+  return log_sum(k, corrected, fma(lost, scale, f - corrected));
+}
+
+}  // namespace detail
+
+template <Real T>
+BUROPT_INLINE T log(T x) noexcept {
+  const auto [k, f, unused] = detail::split_subnormal_for_log(x);
+  const T y = detail::log_sum(k, f, T(0));
+  const T at_most_zero = select(x == T(0), T(-kInfinity<T>), T(kNaN<T>));
+  return select(x > T(0), select(x < T(kInfinity<T>), y, x), at_most_zero);
+}
+
+template <Real T>
+BUROPT_INLINE T log1p(T x) noexcept {
+  const T y = detail::log1p_finite(x);
+  const T at_most_pole = select(x == T(-1), T(-kInfinity<T>), T(kNaN<T>));
+  const T above_pole = select((x < T(kInfinity<T>)) & (x != T(0)), y, x);
+  return select(x > T(-1), above_pole, at_most_pole);
+}
+
+}  // namespace buropt

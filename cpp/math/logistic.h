@@ -1,0 +1,41 @@
+// The logistic family: expit and its integral in both usual forms, without overflow or
+// cancellation.
+#pragma once
+
+#include "base/simd.h"
+#include "math/double_word.h"
+#include "math/exp.h"
+#include "math/log.h"
+
+namespace buropt {
+
+// 1 / (1 + e^-x). Only e^-|x| is formed, so the lower tail keeps its relative accuracy down to the
+// smallest subnormal.
+template <Real T>
+BUROPT_INLINE T expit(T x) noexcept {
+  const T e = exp(-abs(x));
+  const T denominator = T(1) + e;
+  const T lost = e - (denominator - T(1));  // 1 + e = denominator + lost
+  const T y = select(x < T(0), e, T(1)) / denominator;
+  return fma(-y, lost, y);  // takes back most of the denominator's rounding
+}
+
+// log(1 + e^x).
+template <Real T>
+BUROPT_INLINE T softplus(T x) noexcept {
+  return max(T(0), x) + detail::log1p_finite(exp(-abs(x)));
+}
+
+// log(e^a + e^b) = max(a, b) + log(1 + e^-|a - b|). For max(a, b) < 0 the two terms may cancel; the
+// error is then 2 units in the last place of the larger term, not of the result.
+template <Real T>
+BUROPT_INLINE T logaddexp(T a, T b) noexcept {
+  const auto [rounded, error] = detail::difference(a, b);
+  // Equal arguments have distance 0 also when they are infinite.
+  const T distance = select(a == b, T(0), abs(rounded));
+  const T lost = from_bits<T>(bits(error) ^ sign_bit(rounded));
+  const T low = select(abs(lost) < T(1), lost, T(0));  // NaN if a or b is infinite
+  return max(a, b) + detail::log1p_finite(detail::exp_of_difference(-distance, low));
+}
+
+}  // namespace buropt

@@ -1,0 +1,97 @@
+// batch_sum and to_batched: the passage between values of a sample and values of the whole batch.
+//
+// An unbatched value used by every sample gets, in reverse, the sum of the samples' cotangents.
+#include <algorithm>
+
+#include "math/reduce.h"
+#include "ops/families.h"
+
+namespace buropt {
+namespace {
+
+Type infer_batch_sum(std::span<const Type> in, const Attributes&) {
+  BUROPT_ASSERT(in[0].batched);
+  Type out = in[0];
+  out.batched = false;
+  return out;
+}
+
+/// The sum over samples passes through reshape, and becomes part of a matrix product.
+NodeId simplify_batch_sum(Emitter& e, std::span<const NodeId> inputs, const Attributes&) {
+  static const OpId reshape = find_op("reshape");
+  static const OpId matmul = find_op("matmul");
+  const Definition d = e.definition(inputs[0]);
+  if (d.op == reshape) {
+    const Attributes attributes = d.attributes;
+    return e.emit("reshape", {e.emit("batch_sum", {d.inputs[0]})}, attributes);
+  }
+  if (d.op == matmul) {
+    const std::vector<NodeId> operands(d.inputs.begin(), d.inputs.end());
+    if (!e.type(operands[0]).batched || !e.type(operands[1]).batched) return kNone;
+    const Attributes attributes = d.attributes;
+    return e.emit(find_op("matmul_batch_sum"), operands, attributes);
+  }
+  return kNone;
+}
+
+template <class T>
+void batch_sum_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const std::int64_t size = s.numbers[0];
+  const T* in = buffer_as<const T>(frame, s.in[0]);
+  T* out = buffer_as<T>(frame, s.out);
+  if (size == 1) *out += sum(in, frame.rows);
+  else sum_axis(in, 1, frame.rows, size, out, true);
+}
+
+Type infer_to_batched(std::span<const Type> in, const Attributes&) {
+  Type out = in[0];
+  out.batched = true;
+  return out;
+}
+
+template <class T>
+void to_batched_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const std::int64_t size = s.numbers[0];
+  const T* in = buffer_as<const T>(frame, s.in[0]);
+  T* out = buffer_as<T>(frame, s.out);
+  for (std::int64_t row = 0; row < frame.rows; ++row) out = std::copy_n(in, size, out);
+}
+
+}  // namespace
+
+std::vector<Op> batch_ops() {
+  Op sum;
+  sum.name = "batch_sum";
+  sum.doc = "Sum over the samples of a batch.";
+  sum.batching = Batching::reduces;
+  sum.simplify = simplify_batch_sum;
+  sum.infer = infer_batch_sum;
+  sum.reverse = [](Emitter& e, const NodeView&, NodeId cotangent, std::span<NodeId> cotangents) {
+    cotangents[0] = e.emit("to_batched", {cotangent});
+  };
+  sum.lower = [](const LowerContext& c, Instruction& s) {
+    s.numbers = {c.in[0].size()};
+    s.run = c.out.dtype == DType::float32 ? batch_sum_kernel<float> : batch_sum_kernel<double>;
+  };
+
+  Op spread;
+  spread.name = "to_batched";
+  spread.doc = "The same value for every sample of a batch.";
+  spread.batching = Batching::spreads;
+  spread.derived = true;
+  spread.simplify = [](Emitter& e, std::span<const NodeId> inputs, const Attributes&) {
+    return e.type(inputs[0]).batched ? inputs[0] : kNone;
+  };
+  spread.infer = infer_to_batched;
+  spread.reverse = [](Emitter& e, const NodeView&, NodeId cotangent,
+                      std::span<NodeId> cotangents) {
+    cotangents[0] = e.emit("batch_sum", {cotangent});
+  };
+  spread.lower = [](const LowerContext& c, Instruction& s) {
+    s.numbers = {c.in[0].size()};
+    s.run = c.out.dtype == DType::float32 ? to_batched_kernel<float> : to_batched_kernel<double>;
+  };
+  return {sum, spread};
+}
+
+}  // namespace buropt

@@ -1,0 +1,54 @@
+#include "ops/elementwise.h"
+
+namespace buropt::elementwise {
+
+Type infer(std::string_view name, std::span<const Type> in) {
+  Type out;
+  out.dtype = in[0].dtype;
+  for (const Type& type : in) {
+    if (type.csr) {
+      raise(ErrorKind::type,
+            "buropt.%.*s: a sparse row only supports products with a vector or matrix (a @ x)",
+            static_cast<int>(name.size()), name.data());
+    }
+    BUROPT_ASSERT(type.dtype == out.dtype);
+    out.batched = out.batched || type.batched;
+  }
+  out.shape = broadcast_shapes(name, in);
+  return out;
+}
+
+namespace {
+
+std::vector<Type> types_of(const Emitter& e, std::span<const NodeId> inputs) {
+  std::vector<Type> types;
+  for (const NodeId input : inputs) types.push_back(e.type(input));
+  return types;
+}
+
+}  // namespace
+
+NodeId simplify(Emitter& e, std::string_view name, std::span<const NodeId> inputs) {
+  static const OpId broadcast_to = find_op("broadcast_to");
+  static const OpId to_batched = find_op("to_batched");
+  const Type out = infer(name, types_of(e, inputs));
+  std::vector<NodeId> operands(inputs.begin(), inputs.end());
+  bool changed = false;
+  for (NodeId& operand : operands) {
+    const Definition d = e.definition(operand);
+    if (d.op != broadcast_to && d.op != to_batched) continue;
+    const NodeId kept = std::exchange(operand, d.inputs[0]);
+    const std::vector<Type> types = types_of(e, operands);
+    if (infer(name, types) == out && plan_loop(types, out)) changed = true;
+    else operand = kept;
+  }
+  if (changed) return e.emit(find_op(name), operands, {});
+  if (plan_loop(types_of(e, operands), out)) return kNone;
+  for (NodeId& operand : operands) {
+    if (e.type(operand).shape == out.shape || e.type(operand).size() == 1) continue;
+    operand = e.emit("broadcast_to", {operand}, Attributes({out.shape.begin(), out.shape.end()}));
+  }
+  return e.emit(find_op(name), operands, {});
+}
+
+}  // namespace buropt::elementwise

@@ -1,0 +1,272 @@
+// Derives a primitive's whole record from a struct of formulas.
+//
+//   struct Tanh {
+//     static constexpr std::string_view name = "tanh", doc = "Hyperbolic tangent.";
+//     static constexpr int arity = 1;
+//     static constexpr From slope_from = From::output;           // what the slope needs
+//     template <class T> static T value(T x) { return tanh(x); }
+//     template <class T> static T slope(T, T y) { return T(1) - y * y; }
+//   };
+//
+// The same templates run on packs (kernels), floats (scalar executor) and symbols (derivative
+// rule). A binary struct gives slope_a(a, b, y) and slope_b(a, b, y). Optional members:
+//   fused = true     derive one instruction `cotangent * slope`, whose derivative is the expansion
+//   singular = true  a zero cotangent gives zero, whatever the slope is
+//   identity(e, inputs)         a simpler node of the same value, or kNone
+//   piecewise_constant = true   no derivative (comparisons, sign)
+//   domain           where tests sample
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <tuple>
+#include <utility>
+
+#include "base/simd.h"
+#include "ops/loop.h"
+#include "ops/op.h"
+#include "ops/symbol.h"
+
+namespace buropt {
+
+enum class From { input, output, both };
+
+namespace elementwise {
+
+template <class F>
+constexpr bool is_fused() {
+  if constexpr (requires { F::fused; }) return F::fused;
+  return false;
+}
+template <class F>
+constexpr bool is_singular() {
+  if constexpr (requires { F::singular; }) return F::singular;
+  return false;
+}
+template <class F>
+constexpr bool is_piecewise_constant() {
+  if constexpr (requires { F::piecewise_constant; }) return F::piecewise_constant;
+  return false;
+}
+template <class F>
+constexpr From slope_from() {
+  if constexpr (requires { F::slope_from; }) return F::slope_from;
+  return From::both;
+}
+
+/// cotangent * slope of operand K, with the rule for zero cotangents where it is needed.
+template <class F, int K, class T, class... Operands>
+T pull(T cotangent, Operands... operands_and_y) {
+  const T slope = [&] {
+    if constexpr (F::arity == 1) return F::slope(operands_and_y...);
+    else if constexpr (K == 0) return F::slope_a(operands_and_y...);
+    else return F::slope_b(operands_and_y...);
+  }();
+  if constexpr (is_singular<F>()) {
+    return select(cotangent == T(0), T(0), cotangent * slope);
+  } else {
+    return cotangent * slope;
+  }
+}
+
+/// The fused instruction of operand K as a formula of its own. Its operands: the cotangent, then
+/// what the slope needs of (operands, value).
+template <class F, int K>
+struct Pull {
+  static constexpr From from = slope_from<F>();
+  static constexpr int arity =
+      1 + (from == From::output ? 0 : F::arity) + (from == From::input ? 0 : 1);
+
+  template <class T>
+  static T value(T cotangent, T a) {
+    if constexpr (F::arity == 1) return pull<F, K>(cotangent, a, a);
+    else return pull<F, K>(cotangent, a, a, a);  // From::output: only the value is looked at
+  }
+  template <class T>
+  static T value(T cotangent, T a, T b) {
+    if constexpr (F::arity == 1) return pull<F, K>(cotangent, a, b);
+    else return pull<F, K>(cotangent, a, b, a);  // From::input: the value is not looked at
+  }
+  template <class T>
+  static T value(T cotangent, T a, T b, T y) {
+    return pull<F, K>(cotangent, a, b, y);
+  }
+};
+
+template <class F, class T, std::size_t... k>
+BUROPT_INLINE T call(const std::array<T, sizeof...(k)>& operands, std::index_sequence<k...>) {
+  return F::value(operands[k]...);
+}
+
+template <class F, class T, int N>
+void kernel(const Instruction& s, const Frame& frame) noexcept {
+  constexpr auto indices = std::make_index_sequence<N>();
+  constexpr int lanes = Pack<T>::size;
+  const std::int64_t* numbers = s.numbers.data();
+  const std::int64_t rows = s.rows(frame);
+  const std::int64_t outer = numbers[1] != 0 ? numbers[0] * rows : numbers[0];
+  const std::int64_t inner = numbers[3] != 0 ? numbers[2] * rows : numbers[2];
+  T* out = buffer_as<T>(frame, s.out);
+  // A repeated value is read from a pack-sized copy with step 0, so that one loop serves all cases.
+  alignas(BUROPT_VECTOR_BYTES) T splat[N][lanes];
+  std::array<const T*, N> at;
+  std::array<std::int64_t, N> step;
+  for (std::int64_t o = 0; o < outer; ++o, out += inner) {
+    for (std::size_t k = 0; k < N; ++k) {
+      at[k] = buffer_as<const T>(frame, s.in[k]) + o * numbers[4 + 2 * k];
+      step[k] = numbers[5 + 2 * k];
+      if (step[k] == 0) {
+        Pack<T>(*at[k]).store(splat[k]);
+        at[k] = splat[k];
+      }
+    }
+    std::int64_t i = 0;
+    std::array<Pack<T>, N> operands;
+    for (; i + lanes <= inner; i += lanes) {
+      for (std::size_t k = 0; k < N; ++k) operands[k] = Pack<T>::load(at[k] + i * step[k]);
+      call<F, Pack<T>>(operands, indices).store(out + i);
+    }
+    if (i < inner) {
+      const int rest = static_cast<int>(inner - i);
+      for (std::size_t k = 0; k < N; ++k) {
+        operands[k] = Pack<T>::load_n(at[k] + i * step[k], rest, T(1));
+      }
+      call<F, Pack<T>>(operands, indices).store_n(out + i, rest);
+    }
+  }
+}
+
+template <class F, class T, int N>
+void scalar_handler(T* registers, const ScalarInstruction<T>* at) noexcept {
+  std::array<T, N> operands;
+  for (std::size_t k = 0; k < N; ++k) operands[k] = registers[at->in[k]];
+  registers[at->out] = call<F, T>(operands, std::make_index_sequence<N>());
+  BUROPT_CONTINUE(registers, at);
+}
+
+template <class F, int N>
+void lower(const LowerContext& c, Instruction& s) {
+  const std::optional<Loop> loop = plan_loop(c.in, c.out);
+  BUROPT_ASSERT(loop.has_value());
+  s.numbers = loop->numbers();
+  s.run = c.out.dtype == DType::float32 ? kernel<F, float, N> : kernel<F, double, N>;
+}
+
+Type infer(std::string_view name, std::span<const Type> in);
+
+/// Drops broadcasts that the loop does anyway and inserts those that it cannot do.
+NodeId simplify(Emitter& e, std::string_view name, std::span<const NodeId> inputs);
+
+template <class F>
+NodeId simplify_named(Emitter& e, std::span<const NodeId> inputs, const Attributes&) {
+  if constexpr (requires { F::identity(e, inputs); }) {
+    const NodeId found = F::identity(e, inputs);
+    if (found != kNone) return found;
+  }
+  return simplify(e, F::name, inputs);
+}
+
+template <class F>
+Type infer_named(std::span<const Type> in, const Attributes&) {
+  return infer(F::name, in);
+}
+
+template <class F, int K>
+NodeId expand(Emitter& e, std::span<const NodeId> inputs) {
+  const DType dtype = e.type(inputs[0]).dtype;
+  const auto at = [&](std::size_t i) { return Symbol(e, inputs[i]); };
+  using P = Pull<F, K>;
+  if constexpr (P::arity == 2) return P::template value<Symbol>(at(0), at(1)).in(e, dtype);
+  else if constexpr (P::arity == 3) return P::template value<Symbol>(at(0), at(1), at(2)).in(e, dtype);
+  else return P::template value<Symbol>(at(0), at(1), at(2), at(3)).in(e, dtype);
+}
+
+/// Names of the derived instructions.
+template <class F, int K>
+inline const std::string pull_name =
+    std::string(F::name) + (F::arity == 1 ? "_vjp" : (K == 0 ? "_vjp_a" : "_vjp_b"));
+
+template <class F, int K>
+NodeId emit_pull(Emitter& e, const NodeView& node, NodeId cotangent) {
+  std::vector<NodeId> operands{cotangent};
+  if (slope_from<F>() != From::output) {
+    operands.insert(operands.end(), node.inputs.begin(), node.inputs.end());
+  }
+  if (slope_from<F>() != From::input) operands.push_back(node.id);
+  if constexpr (is_fused<F>()) {
+    static const OpId id = find_op(pull_name<F, K>);
+    return e.emit(id, operands, {});
+  } else {
+    return expand<F, K>(e, operands);
+  }
+}
+
+template <class F>
+void reverse(Emitter& e, const NodeView& node, NodeId cotangent, std::span<NodeId> cotangents) {
+  if constexpr (!is_piecewise_constant<F>()) {
+    cotangents[0] = emit_pull<F, 0>(e, node, cotangent);
+    if constexpr (F::arity == 2) cotangents[1] = emit_pull<F, 1>(e, node, cotangent);
+  }
+}
+
+template <class F>
+Op basic_record() {
+  Op record;
+  record.name = F::name;
+  record.doc = F::doc;
+  record.arity = F::arity;
+  record.elementwise = true;
+  record.in_place = true;
+  if constexpr (requires { F::domain; }) record.domain = F::domain;
+  record.simplify = simplify_named<F>;
+  record.infer = infer_named<F>;
+  record.lower = lower<F, F::arity>;
+  record.scalar = {scalar_handler<F, float, F::arity>, scalar_handler<F, double, F::arity>};
+  return record;
+}
+
+template <class F, int K>
+Op pull_record() {
+  using P = Pull<F, K>;
+  Op record;
+  record.name = pull_name<F, K>;
+  record.doc = "Cotangent times slope.";
+  record.arity = P::arity;
+  record.elementwise = true;
+  record.in_place = true;
+  record.derived = true;
+  record.simplify = [](Emitter& e, std::span<const NodeId> inputs, const Attributes&) {
+    return simplify(e, pull_name<F, K>, inputs);
+  };
+  record.infer = [](std::span<const Type> in, const Attributes&) {
+    return infer(pull_name<F, K>, in);
+  };
+  record.lower = lower<P, P::arity>;
+  record.scalar = {scalar_handler<P, float, P::arity>, scalar_handler<P, double, P::arity>};
+  record.expand = expand<F, K>;
+  return record;
+}
+
+template <class F>
+void append(std::vector<Op>& ops) {
+  Op record = basic_record<F>();
+  if constexpr (requires { F::reverse; }) record.reverse = F::reverse;
+  else record.reverse = reverse<F>;
+  ops.push_back(record);
+  if constexpr (is_fused<F>()) {
+    ops.push_back(pull_record<F, 0>());
+    if constexpr (F::arity == 2) ops.push_back(pull_record<F, 1>());
+  }
+}
+
+}  // namespace elementwise
+
+/// The records of a list of structs, fused instructions included.
+template <class... F>
+std::vector<Op> elementwise_ops() {
+  std::vector<Op> ops;
+  (elementwise::append<F>(ops), ...);
+  return ops;
+}
+
+}  // namespace buropt

@@ -1,0 +1,24 @@
+// The lists of primitives, one per file of this folder; registry.cpp joins them.
+#pragma once
+
+#include <vector>
+
+#include "ops/op.h"
+
+namespace buropt {
+
+std::vector<Op> arithmetic_ops();
+std::vector<Op> comparison_ops();
+std::vector<Op> selection_ops();
+std::vector<Op> exponential_ops();
+std::vector<Op> trigonometric_ops();
+std::vector<Op> power_ops();
+std::vector<Op> shape_ops();
+std::vector<Op> slice_ops();
+std::vector<Op> concatenate_ops();
+std::vector<Op> sum_ops();
+std::vector<Op> batch_ops();
+std::vector<Op> matmul_ops();
+std::vector<Op> sparse_ops();
+
+}  // namespace buropt

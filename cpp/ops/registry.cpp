@@ -1,0 +1,47 @@
+#include <string>
+#include <unordered_map>
+
+#include "ops/families.h"
+
+namespace buropt {
+namespace {
+
+struct Registry {
+  std::vector<Op> ops;
+  std::unordered_map<std::string_view, OpId> ids;
+
+  Registry() {
+    for (auto family :
+         {arithmetic_ops, comparison_ops, selection_ops, exponential_ops, trigonometric_ops,
+          power_ops, shape_ops, slice_ops, concatenate_ops, sum_ops, batch_ops, matmul_ops,
+          sparse_ops}) {
+      for (const Op& record : family()) {
+        const bool is_new = ids.emplace(record.name, static_cast<OpId>(ops.size())).second;
+        BUROPT_ASSERT(is_new);
+        static_cast<void>(is_new);
+        ops.push_back(record);
+      }
+    }
+  }
+};
+
+const Registry& registry() {
+  static const Registry instance;
+  return instance;
+}
+
+}  // namespace
+
+std::span<const Op> all_ops() { return registry().ops; }
+
+OpId find_op(std::string_view name) {
+  const auto found = registry().ids.find(name);
+  if (found == registry().ids.end()) {
+    raise(ErrorKind::value, "buropt: there is no primitive named '%s'", std::string(name).c_str());
+  }
+  return found->second;
+}
+
+const Op& op(OpId id) { return registry().ops[static_cast<std::size_t>(id)]; }
+
+}  // namespace buropt

@@ -1,0 +1,126 @@
+#include "ops/strided.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace buropt {
+namespace {
+
+// Instruction::numbers of a strided copy: in size per sample, out size per sample, offset, rank,
+// then extent and stride of each axis.
+constexpr std::size_t kHeader = 4;
+
+/// The view with axes of extent 1 dropped and neighbours merged, so that the inner loop is long.
+StridedView merged(const StridedView& view) {
+  StridedView result;
+  result.offset = view.offset;
+  for (int axis = 0; axis < view.extents.rank(); ++axis) {
+    const std::int64_t extent = view.extents[axis];
+    const std::int64_t stride = view.strides[static_cast<std::size_t>(axis)];
+    if (extent == 1) continue;
+    const int last = result.extents.rank() - 1;
+    if (last >= 0 && result.strides.back() == stride * extent) {
+      result.extents[last] *= extent;
+      result.strides.back() = stride;
+    } else {
+      result.extents.push_back(extent);
+      result.strides.push_back(stride);
+    }
+  }
+  return result;
+}
+
+void set_numbers(const StridedView& view, const LowerContext& c, Instruction& s) {
+  const StridedView flat = merged(view);
+  s.numbers = {c.in[0].batched ? c.in[0].size() : 0, c.out.size(), flat.offset,
+               flat.extents.rank()};
+  for (int axis = 0; axis < flat.extents.rank(); ++axis) {
+    s.numbers.push_back(flat.extents[axis]);
+    s.numbers.push_back(flat.strides[static_cast<std::size_t>(axis)]);
+  }
+}
+
+/// Calls f(contiguous place, strided place, n, stride) for every innermost run.
+template <class F>
+void for_runs(const std::int64_t* numbers, F&& f) {
+  const int rank = static_cast<int>(numbers[3]);
+  const std::int64_t* axes = numbers + kHeader;
+  const std::int64_t inner = rank > 0 ? axes[2 * (rank - 1)] : 1;
+  const std::int64_t inner_stride = rank > 0 ? axes[2 * (rank - 1) + 1] : 1;
+  std::int64_t runs = 1;
+  for (int axis = 0; axis + 1 < rank; ++axis) runs *= axes[2 * axis];
+  if (inner == 0) return;
+  std::array<std::int64_t, kMaxRank> index{};
+  std::int64_t place = numbers[2];
+  for (std::int64_t run = 0; run < runs; ++run) {
+    f(run * inner, place, inner, inner_stride);
+    for (int axis = rank - 2; axis >= 0; --axis) {
+      const auto a = static_cast<std::size_t>(axis);
+      place += axes[2 * axis + 1];
+      if (++index[a] < axes[2 * axis]) break;
+      place -= axes[2 * axis] * axes[2 * axis + 1];
+      index[a] = 0;
+    }
+  }
+}
+
+template <class T>
+void gather_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const std::int64_t* n = s.numbers.data();
+  for (std::int64_t row = 0; row < s.rows(frame); ++row) {
+    const T* in = buffer_as<const T>(frame, s.in[0]) + row * n[0];
+    T* out = buffer_as<T>(frame, s.out) + row * n[1];
+    for_runs(n, [&](std::int64_t to, std::int64_t from, std::int64_t count, std::int64_t stride) {
+      if (stride == 1) {
+        std::copy_n(in + from, count, out + to);
+      } else {
+        for (std::int64_t i = 0; i < count; ++i) out[to + i] = in[from + i * stride];
+      }
+    });
+  }
+}
+
+template <class T>
+void scatter_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const std::int64_t* n = s.numbers.data();
+  for (std::int64_t row = 0; row < s.rows(frame); ++row) {
+    const T* in = buffer_as<const T>(frame, s.in[0]) + row * n[0];
+    T* out = buffer_as<T>(frame, s.out) + row * n[1];
+    std::fill_n(out, n[1], T(0));
+    for_runs(n, [&](std::int64_t from, std::int64_t to, std::int64_t count, std::int64_t stride) {
+      for (std::int64_t i = 0; i < count; ++i) out[to + i * stride] = in[from + i];
+    });
+  }
+}
+
+}  // namespace
+
+std::int64_t StridedView::place(std::int64_t element) const {
+  std::int64_t result = offset;
+  for (int axis = extents.rank() - 1; axis >= 0; --axis) {
+    result += element % extents[axis] * strides[static_cast<std::size_t>(axis)];
+    element /= extents[axis];
+  }
+  return result;
+}
+
+void lower_gather(const StridedView& view, const LowerContext& c, Instruction& s) {
+  set_numbers(view, c, s);
+  s.run = c.out.dtype == DType::float32 ? gather_kernel<float> : gather_kernel<double>;
+}
+
+void lower_scatter(const StridedView& view, const LowerContext& c, Instruction& s) {
+  set_numbers(view, c, s);
+  s.run = c.out.dtype == DType::float32 ? scatter_kernel<float> : scatter_kernel<double>;
+}
+
+void gather_elements(const StridedView& view, ElementEmitter& e) {
+  for (std::int64_t i = 0; i < e.out_type().size(); ++i) e.out(i, e.in(0, view.place(i)));
+}
+
+void scatter_elements(const StridedView& view, ElementEmitter& e) {
+  for (std::int64_t i = 0; i < e.out_type().size(); ++i) e.out(i, e.zero());
+  for (std::int64_t i = 0; i < e.in_type(0).size(); ++i) e.out(view.place(i), e.in(0, i));
+}
+
+}  // namespace buropt

@@ -1,0 +1,173 @@
+"""Every configuration composes, and what it names can be built; wrong ones are told apart clearly."""
+
+from __future__ import annotations
+
+import importlib.resources
+from pathlib import Path
+from typing import Any
+
+import hydra
+import pytest
+import yaml
+from omegaconf import OmegaConf
+
+from buropt.build import build, call, coerce
+from buropt.compressors import Identity, RandK, TopK
+from buropt.optim import EF21, GD, SGD, Marina
+
+GROUPS = ("data", "problem", "compressor", "optimizer")
+
+
+def choices(group: str) -> list[str]:
+    folder = importlib.resources.files("buropt.conf").joinpath(group)
+    return sorted(Path(entry.name).stem for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+def compose(*overrides: str) -> dict[str, Any]:
+    with hydra.initialize_config_module("buropt.conf", version_base="1.3"):
+        config = hydra.compose("config", overrides=list(overrides))
+    container = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(container, dict)
+    return container  # type: ignore[return-value]
+
+
+@pytest.fixture
+def libsvm_file(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny"
+    path.write_text("".join(f"{-1 if j % 3 else 1} 1:{j} {2 + j % 7}:1\n" for j in range(1, 30)))
+    return path
+
+
+def test_the_choices_are_known() -> None:
+    assert choices("optimizer") == ["dcgd", "diana", "ef21", "gd", "marina", "sgd"]
+    assert choices("compressor") == ["identity", "randk", "topk"]
+    assert "logistic" in choices("problem")
+    assert "breast_cancer" in choices("data")
+
+
+@pytest.mark.parametrize("data", choices("data"))
+def test_every_data_set(data: str, libsvm_file: Path) -> None:
+    where = [f"data.path={libsvm_file}"] if data == "libsvm" else []
+    config = compose(f"data={data}", "compressor.k=2", *where)
+    if data == "none":
+        with pytest.raises(ValueError, match="this problem needs data: choose for example data="):
+            build(config)
+    else:
+        problem = build(config).problem
+        assert problem.n_samples > 20
+        assert problem.n_workers == 5
+
+
+@pytest.mark.parametrize("problem", choices("problem"))
+def test_every_problem(problem: str) -> None:
+    experiment = build(compose(f"problem={problem}"))
+    assert experiment.problem.name == problem
+    assert experiment.problem.n_workers == 5
+    method, start = experiment.method, experiment.problem.x0
+    assert type(method.init(experiment.problem, start, _key())).__name__ == "State"
+
+
+def _key() -> Any:
+    from buropt.random import Key
+
+    return Key(0)
+
+
+@pytest.mark.parametrize("optimizer", choices("optimizer"))
+@pytest.mark.parametrize("compressor", ["identity", "randk"])
+def test_every_method(optimizer: str, compressor: str) -> None:
+    experiment = build(compose(f"optimizer={optimizer}", f"compressor={compressor}"))
+    assert type(experiment.method).__name__.lower() == optimizer
+    assert experiment.method.gamma > 0
+
+
+def test_defaults_and_the_compressor_that_fits_the_method() -> None:
+    marina, ef21 = build(compose()).method, build(compose("optimizer=ef21")).method
+    assert isinstance(marina, Marina)
+    assert isinstance(marina.compressor, RandK)
+    assert isinstance(ef21, EF21)
+    assert isinstance(ef21.compressor, TopK)
+    chosen = build(compose("optimizer=ef21", "compressor=identity")).method
+    assert isinstance(chosen, EF21)
+    assert chosen.compressor == Identity()
+
+
+def test_a_problem_that_makes_its_own_data() -> None:
+    config = compose("problem=quadratic", "n_workers=3", "problem.dim=20", "seed=4")
+    assert "data" not in config or not config["data"]
+    experiment = build(config)
+    assert experiment.problem.n_workers == 3
+    assert experiment.title == "Marina on quadratic, 3 workers"
+
+
+@pytest.mark.parametrize("split", ["contiguous", "shuffled", "sorted", "dirichlet"])
+def test_every_split(split: str) -> None:
+    problem = build(compose(f"split={split}", "n_workers=4", "dirichlet_alpha=10")).problem
+    assert problem.n_workers == 4
+
+
+@pytest.mark.parametrize("text", ["1e-3", "1E-3", "0.001", ".001", "'1e-3'", "1.0e-3"])
+def test_a_number_is_a_number_however_it_is_written(text: str) -> None:
+    method = build(compose("optimizer=gd", f"optimizer.step_size={text}")).method
+    assert isinstance(method, GD)
+    assert method.step_size == 1e-3
+    assert type(method.step_size) is float
+
+
+def test_numbers_from_plain_yaml_and_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert yaml.safe_load("1e-3") == "1e-3"  # what plain YAML makes of it
+    node = yaml.safe_load("{_target_: buropt.optim.SGD, step_size: 1e-3, batch_size: 1e1}")
+    assert call(node, "optimizer") == SGD(step_size=1e-3, batch_size=10)
+    monkeypatch.setenv("STEP", "2e-3")
+    method = build(compose("optimizer=gd", "optimizer.step_size=${oc.env:STEP}")).method
+    assert method.gamma == 2e-3
+
+
+def test_counts_may_be_written_as_floats() -> None:
+    budget = build(compose("iterations=1e3", "epochs=5", "bits='1e9'")).budget
+    assert budget.iterations == 1000
+    assert type(budget.iterations) is int
+    assert budget.bits == 1e9
+
+
+def test_text_stays_text_where_text_is_meant() -> None:
+    assert coerce("1e5", "PathLike | None", "data.path") == "1e5"
+    assert coerce("1e5", "str | None", "name") == "1e5"
+    assert coerce(None, "float | None", "x") is None
+    assert coerce(True, "bool", "x") is True
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["+optimizer.step_sze=1"], r"optimizer\.step_sze is not a setting; did you mean optimizer"),
+        (["+foo=1"], r"foo is not a setting\. The settings here are .*iterations"),
+        (["optimizer.step_size=big"], r"optimizer\.step_size must be a number, got 'big'"),
+        (["compressor.k=2.5"], r"compressor\.k must be a whole number, got 2\.5"),
+        (["iterations=1.5"], r"iterations must be a whole number, got 1\.5"),
+        (["iterations=null"], r"the run would never end: give at least one of iterations, epochs"),
+        (["bits=-1"], r"bits must be a number >= 0 or null, got -1"),
+        (["seconds=soon"], r"seconds must be a number, got 'soon'"),
+        (["seed=-1"], r"seed must be a whole number >= 0"),
+        (["threads=0"], r"threads must be a whole number >= 1"),
+        (["log_every=0"], r"log_every must be a whole number >= 1"),
+        (["n_workers=0"], r"n_workers must be a whole number >= 1"),
+        (["n_workers=1000"], r"569 samples cannot be split among n_workers=1000"),
+        (["dtype=float16"], r"dtype must be float64 or float32"),
+        (["split=random"], r"split 'random' is unknown; write one of contiguous"),
+        (["compressor=topk"], r"Marina needs an unbiased compressor and TopK\(k=5\) is biased"),
+        (["compressor.k=32"], r"RandK\.k must be between 1 and d = 31, got 32"),
+        (["problem._target_=buropt.problems.logistics"], r"problem\._target_ must name a function"),
+        (["problem._target_=nothing"], r"problem\._target_ must name a function"),
+        (["data=libsvm"], r"no LIBSVM file was named"),
+    ],
+)
+def test_mistakes_are_one_sentence(overrides: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        build(compose(*overrides))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_an_os_error() -> None:
+    with pytest.raises(OSError, match="nowhere"):
+        build(compose("data=libsvm", "data.path=nowhere"))

@@ -1,0 +1,520 @@
+"""Methods: reductions to gradient descent, step sizes, theorems, cost of a round."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from buropt.compressors import Compressor, Identity, Message, RandK, TopK
+from buropt.optim import DCGD, EF21, GD, SGD, Diana, Marina, Optimizer
+from buropt.optim.sgd import draw_batch, moment_weights
+from buropt.problems import Problem, nonconvex_logistic, quadratic, synthetic_quadratic
+from buropt.random import Key
+
+COMPRESSED = (DCGD, Diana, Marina, EF21)
+
+
+def run(method: Optimizer[Any], problem: Problem, rounds: int, seed: int = 0) -> list[Any]:
+    """The states of rounds 0 to `rounds`."""
+    method = method.theory(problem)
+    states = [method.init(problem, problem.x0, Key(seed, 0))]
+    for number in range(1, rounds + 1):
+        states.append(method.step(problem, states[-1], Key(seed, number)))
+    return states
+
+
+def parabolas() -> Problem:
+    """f_i(x) = i (x - i)^2 / 2, i = 1, ..., 4; the mean is minimal at 3."""
+    i = np.arange(1.0, 5.0)
+    return quadratic(i[:, None], (i * i)[:, None])
+
+
+# --- reductions ---
+
+
+@pytest.mark.parametrize("method", [GD, Marina, Diana, EF21, DCGD])
+def test_ten_steps_on_parabolas(method: type[Optimizer[Any]]) -> None:
+    x = run(method(step_size=0.2), parabolas(), 10)[-1].x
+    assert x == pytest.approx([2.9970703125], rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *(cls(compressor=Identity()) for cls in COMPRESSED),
+        *(cls(compressor=RandK(7)) for cls in COMPRESSED),
+        EF21(compressor=TopK(7)),
+        EF21(compressor=TopK(7), dense_start=True),
+        Diana(alpha=0.3),
+        Marina(p=1, compressor=RandK(2)),
+        SGD(batch_size=4),
+    ],
+    ids=repr,
+)
+def test_special_cases_follow_gradient_descent(method: Optimizer[Any]) -> None:
+    """A compressor that keeps all 7 coordinates, a certain coin, a batch of all samples."""
+    problem = synthetic_quadratic(4, 7, L=3.0, mu=0.2, seed=1)
+    expected = run(GD(step_size=0.3), problem, 60)
+    actual = run(replace(method, step_size=0.3), problem, 60)
+    for a, b in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(a.x, b.x, rtol=1e-12, atol=1e-12)
+
+
+# --- step sizes and other hyperparameters ---
+
+
+def constants_of_a_problem() -> SimpleNamespace:
+    """n = 4, d = 10, N = 20, with constants that are all different."""
+    constants = SimpleNamespace(
+        L=2.0, L_max=5.0, L_plus=3.0, L_tilde=4.0, L_sample_max=7.0, mu=0.5, L_i=None
+    )
+    return SimpleNamespace(constants=constants, n_workers=4, dim=10, n_samples=20)
+
+
+def test_theoretical_step_sizes() -> None:
+    problem: Any = constants_of_a_problem()
+    omega, alpha = 10 / 2 - 1, 2 / 10
+    root = (1 + math.sqrt(1 - alpha)) / alpha - 1
+    p = 1 / (1 + omega)
+
+    def step_size(method: Optimizer[Any]) -> Any:
+        return method.theory(problem).step_size
+
+    assert step_size(GD()) == pytest.approx(1 / 2)
+    assert step_size(SGD(batch_size=5)) == pytest.approx(
+        1 / (2 * (20 * 4 / (5 * 19) * 2 + 15 / (5 * 19) * 7))
+    )
+    assert step_size(SGD(batch_size=5, replacement=True)) == pytest.approx(
+        1 / (2 * (4 / 5 * 2 + 7 / 5))
+    )
+    assert step_size(DCGD(compressor=RandK(2))) == pytest.approx(1 / (2 + 2 * omega * 5 / 4))
+    assert step_size(Marina(compressor=RandK(2))) == pytest.approx(
+        1 / (2 + 3 * math.sqrt((1 - p) * omega / (p * 4)))
+    )
+    assert step_size(EF21(compressor=TopK(2))) == pytest.approx(1 / (2 + 4 * root))
+    # RandK divided by 1 + omega contracts with the same alpha as TopK.
+    assert step_size(EF21(compressor=RandK(2))) == pytest.approx(1 / (2 + 4 * root))
+
+
+def test_marina_without_l_plus_takes_l_tilde() -> None:
+    problem: Any = constants_of_a_problem()
+    problem.constants.L_plus = None
+    method = Marina(p=0.5, compressor=RandK(2)).theory(problem)
+    assert method.step_size == pytest.approx(1 / (2 + 4 * math.sqrt(0.5 * 4 / (0.5 * 4))))
+    assert method.p == 0.5
+
+
+def test_diana_chooses_its_theorem() -> None:
+    problem: Any = constants_of_a_problem()
+    strong = 1 / (5 * (1 + 6 * 4 / 4))
+    weak = 1 / (5 * (1 + 4 * 4 / 4))
+    none = 1 / (10 * 5 * math.sqrt(1 + 4 / 4) * (2 + 4))
+    method = Diana(compressor=RandK(2))
+    assert method.theory(problem).step_size == pytest.approx(strong)
+    assert method.theory(problem).alpha == pytest.approx(1 / 5)
+    assert replace(method, convexity="weak").theory(problem).step_size == pytest.approx(weak)
+    assert replace(method, convexity="none").theory(problem).step_size == pytest.approx(none)
+    problem.constants.mu = 0.0
+    assert method.theory(problem).step_size == pytest.approx(none)
+    assert replace(method, convexity="strong").theory(problem).step_size == pytest.approx(strong)
+
+
+@pytest.mark.parametrize("cls", [GD, SGD, *COMPRESSED])
+def test_step_size_factor(cls: type[Optimizer[Any]]) -> None:
+    problem: Any = constants_of_a_problem()
+    plain = cls().theory(problem)
+    assert plain.step_size is not None
+    assert plain.theory(problem) == plain
+    doubled = cls(step_size_factor=2).theory(problem)
+    assert doubled.step_size == 2 * plain.step_size
+    assert doubled.theory(problem) == doubled
+    assert cls(step_size=0.25, step_size_factor=2).theory(problem).step_size == 0.5
+
+
+@pytest.mark.parametrize("cls", [DCGD, Diana, Marina])
+def test_biased_compressors_are_refused(cls: Any) -> None:
+    with pytest.raises(ValueError, match=rf"{cls.__name__} needs an unbiased .*TopK\(k=3\).* EF21"):
+        cls(compressor=TopK(3))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: GD(step_size=0.0), r"GD\.step_size must be a positive number, got 0\.0"),
+        (lambda: GD(step_size=math.nan), r"GD\.step_size"),
+        (lambda: GD(step_size=math.inf), r"GD\.step_size"),
+        (lambda: GD(step_size="1e-3"), r"GD\.step_size must be a positive number, got '1e-3'"),
+        (lambda: EF21(step_size_factor=-1), r"EF21\.step_size_factor"),
+        (lambda: Marina(p=1.5), r"Marina\.p must be a positive number of at most 1, got 1\.5"),
+        (lambda: Diana(alpha=0), r"Diana\.alpha"),
+        (lambda: Diana(convexity="yes"), r"Diana\.convexity must be one of auto, strong, weak"),
+        (lambda: SGD(batch_size=0), r"SGD\.batch_size must be a whole number >= 1, got 0"),
+        (lambda: SGD(batch_size=2.5), r"SGD\.batch_size"),
+        (lambda: SGD(batch_size=21).theory(constants_of_a_problem()), "more than the 20 samples"),
+    ],
+)
+def test_wrong_hyperparameters(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_method_must_be_settled_first() -> None:
+    problem = parabolas()
+    for method in (GD(), GD(step_size=0.1, step_size_factor=2.0)):
+        state = method.init(problem, problem.x0, Key(0))
+        with pytest.raises(ValueError, match=r"GD\.step_size is not settled: write .*theory"):
+            method.step(problem, state, Key(0, 1))
+    with pytest.raises(ValueError, match=r"Diana\.alpha is not settled"):
+        Diana(step_size=0.1).init(problem, problem.x0, Key(0))
+    marina = Marina(step_size=0.1)
+    with pytest.raises(ValueError, match=r"Marina\.p is not settled"):
+        marina.step(problem, marina.init(problem, problem.x0, Key(0)), Key(0, 1))
+
+
+# --- the theorems, one step at a time ---
+
+
+@dataclass(frozen=True)
+class Mask(Compressor):
+    """Rand1 whose coordinate on each worker is given: enumerating them gives exact expectations."""
+
+    unbiased = True
+    coordinates: tuple[int, ...] = ()
+
+    def omega(self, d: int) -> float:
+        return d - 1.0
+
+    def alpha(self, d: int) -> None:
+        return None
+
+    def bits(self, d: int, dtype: Any) -> int:
+        return 0
+
+    def _compiled(self) -> Any:
+        raise NotImplementedError
+
+    def compress(self, x: Any, key: Any, out: Any = None) -> Message:
+        values = np.zeros_like(x)
+        rows = np.arange(len(x))
+        values[rows, self.coordinates] = x.shape[1] * x[rows, self.coordinates]
+        return Message(values, np.zeros(len(x)))
+
+
+@dataclass(frozen=True)
+class Coin:
+    """A key with a known coin."""
+
+    face: bool
+
+    def fold(self, purpose: int) -> Coin:
+        return self
+
+    def coin(self, p: float) -> bool:
+        return self.face
+
+
+def masks(problem: Problem) -> Iterator[Mask]:
+    for coordinates in itertools.product(range(problem.dim), repeat=problem.n_workers):
+        yield Mask(coordinates)
+
+
+@pytest.fixture(params=range(6))
+def random_problem(request: pytest.FixtureRequest) -> tuple[Problem, np.random.Generator]:
+    """Quadratics with unrelated Hessians, n = d = 3."""
+    rng = np.random.default_rng(request.param)
+    factors = rng.standard_normal((3, 3, 4)) * rng.uniform(0.3, 2, (3, 1, 1))
+    A = np.einsum("ijk,ilk->ijl", factors, factors)
+    return quadratic((A + A.transpose(0, 2, 1)) / 2, rng.standard_normal((3, 3))), rng
+
+
+def squared(x: Any) -> float:
+    return float(np.sum(x * x))
+
+
+def test_marina_descends_as_theorem_2_1_says(random_problem: Any) -> None:
+    """E[f(x+) + c |g+ - grad f(x+)|^2] <= the same before - step/2 |grad f(x)|^2, c = step / (2 p)."""
+    problem, rng = random_problem
+    method = Marina(compressor=Mask((0, 0, 0))).theory(problem)
+    weight = method.gamma / (2 * method.p)
+    for _ in range(5):
+        x, grads = 2 * rng.standard_normal(3), None
+        grads = problem.worker_grads(x)
+        gradient = grads.mean(axis=0)
+        g = gradient + rng.standard_normal(3) * rng.uniform(0, 2)
+        state = SimpleNamespace(x=x, g=g, grads=grads)
+        before = problem.value(x) + weight * squared(g - gradient)
+        dense = method.step(problem, state, Coin(True))
+        after = problem.value(dense.x)
+        errors = [
+            squared(
+                replace(method, compressor=mask).step(problem, state, Coin(False)).g
+                - problem.grad(dense.x)
+            )
+            for mask in masks(problem)
+        ]
+        after += weight * (1 - method.p) * float(np.mean(errors))
+        assert after <= before - method.gamma / 2 * squared(gradient) + 1e-9 * abs(before)
+
+
+def test_ef21_descends_as_theorem_1_says(random_problem: Any) -> None:
+    """The same with G = mean_i |g_i - grad f_i(x)|^2 and c = step / (2 theta); Top1 draws nothing."""
+    problem, rng = random_problem
+    method = EF21(compressor=TopK(1)).theory(problem)
+    weight = method.gamma / (2 * (1 - math.sqrt(1 - 1 / 3)))
+    for _ in range(20):
+        x = 2 * rng.standard_normal(3)
+        grads = problem.worker_grads(x)
+        g_i = grads + rng.standard_normal((3, 3)) * rng.uniform(0, 2)
+        state: Any = SimpleNamespace(x=x, g=g_i.mean(axis=0), g_i=g_i)
+        new = method.step(problem, state, Key(0, 1))
+        before = problem.value(x) + weight * squared(g_i - grads) / 3
+        after = problem.value(new.x) + weight * squared(new.g_i - problem.worker_grads(new.x)) / 3
+        assert after <= before - method.gamma / 2 * squared(grads.mean(axis=0)) + 1e-9 * abs(before)
+
+
+def test_diana_contracts(random_problem: Any) -> None:
+    """E[|x+ - x*|^2 + M step^2 mean_i |h_i+ - grad f_i(x*)|^2] <= max(1 - step mu, 1 - alpha/2) V."""
+    problem, rng = random_problem
+    method = Diana(compressor=Mask((0, 0, 0)), convexity="strong").theory(problem)
+    hessian = np.array([problem.grad(e) - problem.grad(0 * e) for e in np.eye(3)])
+    solution = np.linalg.solve(hessian, -problem.grad(np.zeros(3)))
+    optimal = problem.worker_grads(solution)
+    weight = 4 * 2 / (3 * method.alpha) * method.gamma**2
+    rate = max(1 - method.gamma * problem.constants.mu, 1 - method.alpha / 2)
+    for _ in range(5):
+        x = solution + rng.standard_normal(3) * rng.uniform(0.1, 3)
+        h = optimal + rng.standard_normal((3, 3)) * rng.uniform(0, 3)
+        before = squared(x - solution) + weight * squared(h - optimal) / 3
+        after = []
+        for mask in masks(problem):
+            # From g = 0 a step stays at x: it only forms the estimate and moves the shifts.
+            still: Any = SimpleNamespace(x=x, g=np.zeros(3), h=h)
+            state = replace(method, compressor=mask).step(problem, still, Key(0, 1))
+            moved = x - method.gamma * state.g
+            after.append(squared(moved - solution) + weight * squared(state.h - optimal) / 3)
+        assert np.mean(after) <= rate * before * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 5])
+def test_second_moment_of_a_batch(batch_size: int, replacement: bool) -> None:
+    """The identity behind SGD's step size, over all batches of 5 vectors."""
+    u = np.random.default_rng(0).standard_normal((5, 3))
+    batches = (
+        itertools.product(range(5), repeat=batch_size)
+        if replacement
+        else itertools.combinations(range(5), batch_size)
+    )
+    moment = np.mean([squared(u[list(batch)].mean(axis=0)) for batch in batches])
+    full, sample = moment_weights(5, batch_size, replacement)
+    expected = full * squared(u.mean(axis=0)) + sample * squared(u) / 5
+    assert moment == pytest.approx(expected, rel=1e-12)
+
+
+# --- batches ---
+
+
+@pytest.mark.parametrize(("n_samples", "batch_size"), [(5, 2), (5, 4), (4, 4), (1, 1), (300, 150)])
+def test_batches_are_subsets(n_samples: int, batch_size: int) -> None:
+    for number in range(50):
+        batch = draw_batch(Key(3, number), n_samples, batch_size, replacement=False)
+        assert len(batch) == len(set(batch.tolist())) == batch_size
+        assert 0 <= batch.min() <= batch.max() < n_samples
+        again = draw_batch(Key(3, number), n_samples, batch_size, replacement=False)
+        np.testing.assert_array_equal(batch, again)
+
+
+@pytest.mark.parametrize("batch_size", [2, 3])
+def test_every_subset_is_equally_likely(batch_size: int) -> None:
+    draws = 4000
+    counts = Counter(
+        frozenset(draw_batch(Key(0, number), 5, batch_size, replacement=False).tolist())
+        for number in range(draws)
+    )
+    assert len(counts) == 10
+    # Six standard deviations of a binomial count; the draws are fixed by the seed.
+    spread = 6 * math.sqrt(draws * 0.1 * 0.9)
+    assert all(abs(count - draws / 10) < spread for count in counts.values())
+
+
+def test_batches_with_replacement_repeat() -> None:
+    batch = draw_batch(Key(0, 1), 3, 50, replacement=True)
+    assert batch.shape == (50,)
+    assert set(batch.tolist()) == {0, 1, 2}
+
+
+# --- convergence ---
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        GD(),
+        Diana(compressor=RandK(2)),
+        Marina(compressor=RandK(2)),
+        EF21(compressor=TopK(2)),
+        EF21(compressor=RandK(2)),
+    ],
+    ids=repr,
+)
+def test_linear_convergence_to_the_solution(method: Optimizer[Any]) -> None:
+    problem = synthetic_quadratic(5, 8, L=1.0, mu=0.2, seed=3)
+    x = run(method, problem, 1500)[-1].x
+    assert problem.metrics(x)[1] < 1e-24
+
+
+def test_dcgd_stops_at_a_floor_that_scales_with_the_step() -> None:
+    problem = synthetic_quadratic(5, 8, L=1.0, mu=0.2, seed=3)
+
+    def floor(factor: float) -> float:
+        states = run(DCGD(compressor=RandK(2), step_size_factor=factor), problem, 4000)
+        return float(np.mean([problem.metrics(s.x)[0] - problem.constants.f_star for s in states[1000:]]))
+
+    whole, half = floor(1.0), floor(0.5)
+    assert whole > 1e-3
+    assert 1.5 < whole / half < 3
+
+
+def test_sgd_stops_at_a_floor_unless_the_samples_agree() -> None:
+    heterogeneous = synthetic_quadratic(5, 8, L=1.0, mu=0.2, seed=3)
+    agreeing = synthetic_quadratic(5, 8, L=1.0, mu=0.2, gradient_heterogeneity=0.0, seed=3)
+    assert agreeing.metrics(run(SGD(), agreeing, 1500)[-1].x)[1] < 1e-24
+    assert heterogeneous.metrics(run(SGD(), heterogeneous, 1500)[-1].x)[1] > 1e-6
+
+
+def test_ef21_where_compressed_descent_with_top1_grows() -> None:
+    """f_i = (a_i'x)^2 + |x|^2 / 4: x - step mean_i Top1(grad f_i(x)) grows from (1, 1, 1)."""
+    a = np.array([[-3.0, 2.0, 2.0], [2.0, -3.0, 2.0], [2.0, 2.0, -3.0]])
+    A = 2 * np.einsum("ij,ik->ijk", a, a) + 0.5 * np.eye(3)
+    problem = quadratic(A, np.zeros((3, 3)), x0=np.ones(3))
+    direction = TopK(1).compress(problem.worker_grads(problem.x0), Key(0)).values.mean(axis=0)
+    np.testing.assert_allclose(direction, -11 / 6 * problem.x0)
+    x = run(EF21(compressor=TopK(1)), problem, 6000)[-1].x
+    assert problem.metrics(x)[1] < 1e-24
+
+
+def test_nonconvex_problem_without_a_known_mu() -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((60, 6))
+    y = np.where(A @ rng.standard_normal(6) > 0, 1.0, -1.0)
+    problem = nonconvex_logistic(A, y, split=4)
+    start = problem.metrics(problem.x0)[1]
+    for method in (
+        GD(),
+        SGD(batch_size=5),
+        DCGD(compressor=RandK(2)),
+        Diana(compressor=RandK(2)),
+        Marina(compressor=RandK(2)),
+        EF21(compressor=TopK(2)),
+    ):
+        x = run(method, problem, 2000)[-1].x
+        assert problem.metrics(x)[1] < 0.2 * start
+
+
+# --- what a round costs ---
+
+BITS_OF_A_VECTOR, BITS_OF_RAND2 = 8 * 64, 2 * (64 + 3)
+
+
+@pytest.mark.parametrize(
+    ("method", "bits_up"),
+    [
+        (GD(), 21 * BITS_OF_A_VECTOR),
+        (DCGD(compressor=RandK(2)), 21 * BITS_OF_RAND2),
+        (Diana(compressor=RandK(2)), 21 * BITS_OF_RAND2),
+        (EF21(compressor=TopK(2)), 21 * BITS_OF_RAND2),
+        (EF21(compressor=TopK(2), dense_start=True), BITS_OF_A_VECTOR + 20 * BITS_OF_RAND2),
+        (Marina(compressor=RandK(2), p=1), 21 * BITS_OF_A_VECTOR),
+        (Marina(compressor=RandK(2), p=1e-9), BITS_OF_A_VECTOR + 20 * BITS_OF_RAND2),
+    ],
+    ids=repr,
+)
+def test_costs_of_twenty_rounds(method: Optimizer[Any], bits_up: int) -> None:
+    """One evaluation of all workers a round, at the new point, and no other work for the metrics."""
+    problem = synthetic_quadratic(5, 8)
+    evaluations = count_evaluations(problem)
+    method = method.theory(problem)
+    state = method.init(problem, problem.x0, Key(0, 0))
+    problem.metrics(state.x)
+    for number in range(1, 21):
+        state = method.step(problem, state, Key(0, number))
+        problem.metrics(state.x)
+    assert problem.counters.oracle_calls == 21
+    assert problem.counters.sample_grads == 21 * problem.n_samples
+    assert problem.counters.bits_up == bits_up
+    assert problem.counters.bits_down == 20 * BITS_OF_A_VECTOR
+    assert len(evaluations) == 21
+
+
+def count_evaluations(problem: Problem) -> list[Any]:
+    """Makes the problem note every evaluation of all the workers."""
+    evaluations: list[Any] = []
+    oracle = problem.oracle
+
+    class Counting:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(oracle, name)
+
+        def worker_values_and_grads(self, x: Any) -> Any:
+            evaluations.append(x)
+            return oracle.worker_values_and_grads(x)
+
+    problem.oracle = Counting()  # type: ignore[assignment]
+    return evaluations
+
+
+def test_sgd_counts_its_batches() -> None:
+    problem = synthetic_quadratic(5, 8)
+    run(SGD(batch_size=3), problem, 10)
+    assert problem.counters.oracle_calls == 10
+    assert problem.counters.sample_grads == 30
+    assert problem.counters.bits_up == problem.counters.bits_down == 10 * BITS_OF_A_VECTOR
+
+
+# --- reproducibility ---
+
+RANDOM = [
+    SGD(batch_size=2),
+    DCGD(compressor=RandK(2)),
+    Diana(compressor=RandK(2)),
+    Marina(compressor=RandK(2)),
+    EF21(compressor=RandK(2)),
+]
+
+
+@pytest.mark.parametrize("method", RANDOM, ids=repr)
+def test_a_run_is_a_function_of_the_seed(method: Optimizer[Any]) -> None:
+    problem = synthetic_quadratic(5, 8)
+    first = run(method, problem, 30, seed=1)[-1]
+    assert first.x.tobytes() == run(method, problem, 30, seed=1)[-1].x.tobytes()
+    assert first.x.tobytes() != run(method, problem, 30, seed=2)[-1].x.tobytes()
+
+
+@pytest.mark.parametrize("method", [GD(), *RANDOM, EF21(compressor=TopK(2))], ids=repr)
+def test_states_are_never_changed(method: Optimizer[Any]) -> None:
+    problem = synthetic_quadratic(5, 8)
+    method = method.theory(problem)
+    state = method.init(problem, problem.x0, Key(0, 0))
+    kept = []
+    for number in range(1, 6):
+        kept.append((state, [np.array(part) for part in state]))
+        state = method.step(problem, state, Key(0, number))
+    for old, copies in kept:
+        for part, copy in zip(old, copies, strict=True):
+            np.testing.assert_array_equal(part, copy)
+    assert len({old.x.tobytes() for old, _ in kept}) == 5
+
+
+@pytest.mark.parametrize("method", [GD(), *RANDOM, EF21(compressor=TopK(2))], ids=repr)
+def test_float32_stays_float32(method: Optimizer[Any]) -> None:
+    problem = synthetic_quadratic(5, 8, dtype="float32")
+    for state in run(method, problem, 3):
+        assert {part.dtype for part in state} == {np.dtype(np.float32)}

@@ -1,0 +1,469 @@
+"""The main job: budgets, files, interruption, reproducibility, the command line."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import hydra
+import numpy as np
+import pytest
+from rich.console import Console
+
+from buropt import run as app
+from buropt.budget import Budget
+from buropt.history import History, Record
+from buropt.loop import Interruption, Outcome, minimize
+from buropt.optim import GD, SGD
+from buropt.plot import plot_history
+from buropt.problems import synthetic_quadratic
+from buropt.progress import Progress, format_bits, format_seconds
+from buropt.result import fingerprint, jsonable, write_json
+
+PNG = b"\x89PNG\r\n\x1a\n"
+SMALL = ("problem=quadratic", "problem.dim=10", "compressor.k=2", "verbose=false")
+
+
+def execute(folder: Path, *overrides: str, console: Console | None = None) -> app.Report:
+    with hydra.initialize_config_module("buropt.conf", version_base="1.3"):
+        config = hydra.compose("config", overrides=list(overrides))
+    return app.run(config, folder, console or Console(file=io.StringIO(), width=100))
+
+
+def result_of(folder: Path) -> dict[str, Any]:
+    content = json.loads((folder / "result.json").read_text())
+    assert isinstance(content, dict)
+    return content
+
+
+# --- the whole job ---
+
+
+def test_the_default_run(tmp_path: Path) -> None:
+    """On real data, far enough, and with everything that one wants to know written down."""
+    screen = io.StringIO()
+    report = execute(tmp_path / "run", console=Console(file=screen, width=100))
+    assert report.exit_code == 0
+    history = History.load(tmp_path / "run" / "history.jsonl")
+    gradients = history["grad_norm_sq"]
+    assert gradients[-1] * 1e4 <= gradients[0]
+    assert history["iteration"].tolist() == list(range(len(history)))
+    assert np.all(np.diff(history["seconds"]) > 0)
+    assert (tmp_path / "run" / "curve.png").read_bytes()[:8] == PNG
+
+    result = result_of(tmp_path / "run")
+    assert result["status"] == "budget:iterations"
+    assert result["seed"] == 0
+    assert result["final"] == history.records[-1]._asdict()
+    assert result["initial"] == history.records[0]._asdict()
+    assert result["optimizer"]["name"] == "Marina"
+    assert result["optimizer"]["p"] == pytest.approx(5 / 31)
+    assert result["optimizer"]["compressor"] == {"name": "RandK", "k": 5, "shared_seed": False}
+    assert len(result["constants"]["L_i"]) == 5
+    assert result["config"]["iterations"] == result["final"]["iteration"]
+    assert {"python", "numpy", "buropt", "hydra-core"} <= set(result["versions"])
+    assert result["machine"]["cpus"] >= 1
+    x = np.load(tmp_path / "run" / "x.npy")
+    assert fingerprint(x) == result["x_sha256"]
+    assert not list((tmp_path / "run").glob("*.tmp"))
+
+    text = screen.getvalue()
+    assert "Marina on logistic (breast_cancer), 5 workers" in text
+    assert "iter 0  f - f*" in text
+    assert "budget:iterations at iteration" in text
+
+
+@pytest.mark.parametrize("optimizer", ["gd", "sgd", "dcgd", "diana", "marina", "ef21"])
+def test_every_method_runs(optimizer: str, tmp_path: Path) -> None:
+    report = execute(tmp_path, *SMALL, f"optimizer={optimizer}", "iterations=300")
+    first = History.load(tmp_path / "history.jsonl").records[0]
+    assert report.outcome.record.f < first.f
+
+
+def test_the_same_bits_again_and_with_any_number_of_threads(tmp_path: Path) -> None:
+    variants = {"a": [], "b": [], "one": ["threads=1"], "two": ["threads=2"]}
+    lines = {}
+    for name, extra in variants.items():
+        execute(tmp_path / name, "iterations=300", "verbose=false", *extra)
+        history = History.load(tmp_path / name / "history.jsonl")
+        lines[name] = [record[:-1] for record in history]
+    assert lines["a"] == lines["b"] == lines["one"] == lines["two"]
+    hashes = {result_of(tmp_path / name)["x_sha256"] for name in variants}
+    assert len(hashes) == 1
+    execute(tmp_path / "seed", "iterations=300", "verbose=false", "seed=1")
+    assert result_of(tmp_path / "seed")["x_sha256"] not in hashes
+
+
+# --- budgets ---
+
+
+@pytest.mark.parametrize(
+    ("limits", "status"),
+    [
+        (["iterations=7"], "budget:iterations"),
+        (["iterations=0"], "budget:iterations"),
+        (["iterations=null", "epochs=12.5"], "budget:epochs"),
+        (["iterations=null", "bits=5000"], "budget:bits"),
+        (["iterations=null", "seconds=0.02"], "budget:seconds"),
+        (["iterations=null", "tolerance=1e-6"], "converged"),
+        (["iterations=7", "epochs=100", "bits=1e12", "tolerance=1e-30"], "budget:iterations"),
+        (["iterations=1000", "epochs=4", "bits=1e12", "seconds=100"], "budget:epochs"),
+    ],
+)
+def test_whichever_limit_comes_first(limits: list[str], status: str, tmp_path: Path) -> None:
+    report = execute(tmp_path, *SMALL, *limits)
+    assert report.outcome.status == result_of(tmp_path)["status"] == status
+    history = History.load(tmp_path / "history.jsonl")
+    last = history.records[-1]
+    assert last == report.outcome.record
+    reached = {
+        "budget:iterations": last.iteration == (0 if limits == ["iterations=0"] else 7),
+        "budget:epochs": last.epochs == (13 if "epochs=12.5" in limits else 4),
+        "budget:bits": 5000 <= last.bits_up < 5000 + 640,
+        "budget:seconds": last.seconds >= 0.02,
+        "converged": last.grad_norm_sq <= 1e-6 < history.records[-2].grad_norm_sq,
+    }
+    assert reached[status] if status in reached else False
+
+
+def test_budget_needs_a_limit() -> None:
+    with pytest.raises(ValueError, match="give at least one of iterations, epochs, bits, seconds"):
+        Budget()
+    with pytest.raises(ValueError, match="seconds must be a number >= 0 or null, got nan"):
+        Budget(seconds=math.nan)
+
+
+def test_fraction_of_a_budget() -> None:
+    def record(iteration: int, gradient: float) -> Record:
+        return Record(iteration, 0.0, None, gradient, 0.0, 0, 0.0, 0.0, 0.0)
+
+    first = record(0, 1.0)
+    assert Budget(iterations=10).fraction(first, record(4, 1.0)) == 0.4
+    assert Budget(tolerance=1e-8).fraction(first, record(4, 1e-2)) == pytest.approx(0.25)
+    assert Budget(iterations=10, tolerance=1e-8).fraction(first, record(4, 1e-4)) == 0.5
+    assert Budget(iterations=10).fraction(first, record(12, 1.0)) == 1.0
+    assert Budget(tolerance=0).fraction(first, record(4, 0.5)) == 0.0
+
+
+# --- measuring ---
+
+
+def iterations_of(method: Any, **arguments: Any) -> list[int]:
+    problem = synthetic_quadratic(10, 4)
+    history = History()
+    minimize(
+        problem, method.theory(problem), Budget(iterations=25), history=history, **arguments
+    )
+    return history["iteration"].tolist()
+
+
+def test_how_often_a_run_is_measured() -> None:
+    assert iterations_of(GD()) == list(range(26))
+    assert iterations_of(GD(), log_every=10) == [0, 10, 20, 25]
+    assert iterations_of(SGD(batch_size=2)) == [0, 5, 10, 15, 20, 25]
+    assert iterations_of(SGD(batch_size=3)) == [0, 4, 8, 12, 16, 20, 24, 25]
+    assert iterations_of(SGD(batch_size=2), log_every=20) == [0, 20, 25]
+
+
+def test_clock_of_the_method_excludes_measuring_and_logging() -> None:
+    problem = synthetic_quadratic(3, 4)
+    history = History()
+    minimize(
+        problem,
+        GD().theory(problem),
+        Budget(iterations=3),
+        history=history,
+        on_record=lambda record: time.sleep(0.05),
+    )
+    assert history["seconds"][-1] < 0.05
+
+
+# --- bad ends ---
+
+
+@pytest.mark.parametrize("log_every", [1, 7])
+def test_values_that_are_not_finite(log_every: int, tmp_path: Path) -> None:
+    report = execute(
+        tmp_path,
+        *SMALL,
+        "optimizer=gd",
+        "optimizer.step_size_factor=1e20",
+        f"log_every={log_every}",
+    )
+    assert report.exit_code == 1
+    assert "lower optimizer.step_size_factor" in report.message
+    result = result_of(tmp_path)
+    assert result["status"] == "non_finite"
+    assert math.isfinite(result["final"]["f"])
+    assert np.isfinite(np.load(tmp_path / "x.npy")).all()
+    history = History.load(tmp_path / "history.jsonl")
+    assert not history.records[-1].is_finite
+    assert all(record.is_finite for record in history.records[:-1])
+    assert result["final"] == history.records[-2]._asdict()
+    assert (tmp_path / "curve.png").exists()
+
+
+def test_interruption_ends_a_run_with_everything_written(tmp_path: Path) -> None:
+    timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        report = execute(tmp_path, *SMALL, "iterations=1000000000")
+    finally:
+        timer.cancel()
+    assert report.exit_code == 130
+    result = result_of(tmp_path)
+    assert result["status"] == "interrupted"
+    history = History.load(tmp_path / "history.jsonl")
+    assert result["final"] == history.records[-1]._asdict()
+    assert (tmp_path / "curve.png").exists()
+
+
+def test_the_second_interruption_is_not_held_back() -> None:
+    with Interruption() as interruption:
+        signal.raise_signal(signal.SIGINT)
+        assert interruption.signal == signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_runs_outside_the_main_thread() -> None:
+    outcomes: list[Outcome] = []
+
+    def work() -> None:
+        problem = synthetic_quadratic(3, 4)
+        with Interruption() as interruption:
+            outcomes.append(
+                minimize(
+                    problem,
+                    GD().theory(problem),
+                    Budget(iterations=3),
+                    interruption=interruption,
+                )
+            )
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert [outcome.status for outcome in outcomes] == ["budget:iterations"]
+
+
+def test_an_earlier_run_is_not_written_over(tmp_path: Path) -> None:
+    execute(tmp_path, *SMALL, "iterations=3")
+    with pytest.raises(app.UsageError, match="already holds a run: choose another hydra.run.dir"):
+        execute(tmp_path, *SMALL, "iterations=5")
+    assert result_of(tmp_path)["final"]["iteration"] == 3
+    execute(tmp_path, *SMALL, "iterations=5", "overwrite=true")
+    assert result_of(tmp_path)["final"]["iteration"] == 5
+
+
+def test_a_refused_run_leaves_no_files(tmp_path: Path) -> None:
+    with pytest.raises(app.UsageError, match="TopK"):
+        execute(tmp_path / "run", *SMALL, "compressor=topk")
+    assert not (tmp_path / "run").exists()
+
+
+# --- progress ---
+
+
+def records(count: int) -> list[Record]:
+    return [Record(k, 1.0, 0.5, 1.0 / (k + 1), k, k, 1e6 * k, 0.0, 1e-3 * k) for k in range(count)]
+
+
+def test_a_pipe_gets_few_lines() -> None:
+    screen = io.StringIO()
+    with Progress(Budget(iterations=1000), Console(file=screen, width=80)) as progress:
+        for record in records(1000):
+            progress.update(record)
+    assert screen.getvalue().count("\n") <= 2
+    assert "\x1b" not in screen.getvalue()
+
+
+def test_a_terminal_gets_one_line_redrawn_at_most_ten_times_a_second() -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, width=80, force_terminal=True, color_system=None)
+    started = time.perf_counter()
+    with Progress(Budget(iterations=10**6), console) as progress:
+        for record in records(1000):
+            progress.update(record)
+        progress.update(Record(999_999, 1.0, 1e-10, 1e-10, 1.0, 1, 1.23e12, 0.0, 1.0))
+    elapsed = time.perf_counter() - started
+    assert screen.getvalue().count("iter ") <= 10 * elapsed + 4
+    last = screen.getvalue().rsplit("iter ", 1)[-1]
+    for part in ("999999", "f - f* 1.0e-10", "|grad|^2 1.0e-10", "1.23 Tbit", "ETA"):
+        assert part in last
+    assert "…" not in last
+
+
+def test_silence() -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True)
+    with Progress(Budget(iterations=9), console, enabled=False) as progress:
+        progress.update(records(1)[0])
+    assert screen.getvalue() == ""
+
+
+def test_units() -> None:
+    assert [format_bits(b) for b in (0, 999, 1984, 2.5e6, 3e15)] == [
+        "0 bit",
+        "999 bit",
+        "1.98 kbit",
+        "2.5 Mbit",
+        "3e+03 Tbit",
+    ]
+    assert [format_seconds(s) for s in (0.04, 8.26, 59.99, 200, 7500)] == [
+        "0.0 s",
+        "8.3 s",
+        "1:00",
+        "3:20",
+        "2:05:00",
+    ]
+
+
+# --- files ---
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, 1.0, 1e-310, 1e300])
+def test_a_curve_of_anything(value: float, tmp_path: Path) -> None:
+    history = History()
+    for number in range(3):
+        history.append(Record(number, value, value, value, 1.0, 1, 0.0, 0.0, 0.0))
+    plot_history(history, tmp_path / "curve.png", "title")
+    assert (tmp_path / "curve.png").read_bytes()[:8] == PNG
+
+
+def test_json_is_strict_and_complete(tmp_path: Path) -> None:
+    content = {
+        "nan": math.nan,
+        "numbers": np.array([1.0, np.inf]),
+        "scalar": np.float32(0.5),
+        "count": np.int64(3),
+        "record": records(1)[0],
+        "method": GD(step_size=0.5),
+        "path": Path("x"),
+    }
+    write_json(tmp_path / "r.json", content)
+    back = json.loads((tmp_path / "r.json").read_text())
+    assert back["nan"] is None
+    assert back["numbers"] == [1.0, None]
+    assert back["scalar"] == 0.5
+    assert back["count"] == 3
+    assert back["record"]["f"] == 1.0
+    assert back["method"] == {"name": "GD", "step_size": 0.5, "step_size_factor": 1.0}
+    assert back["path"] == "x"
+    assert jsonable(True) is True
+
+
+def test_a_result_is_replaced_at_once(tmp_path: Path) -> None:
+    write_json(tmp_path / "r.json", {"a": 1})
+
+    class Bomb:
+        def __str__(self) -> str:
+            raise RuntimeError("while writing")
+
+    with pytest.raises(RuntimeError):
+        write_json(tmp_path / "r.json", {"a": Bomb()})
+    assert json.loads((tmp_path / "r.json").read_text()) == {"a": 1}
+    assert [file.name for file in tmp_path.iterdir()] == ["r.json"]
+
+
+# --- the command line ---
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["optimizer=marinna"],
+            "optimizer=marinna is not a choice; did you mean optimizer=marina? "
+            "The choices are dcgd, diana, ef21, gd, marina, sgd.",
+        ),
+        (
+            ["optimizer=sgd", "optimizer.batch_sise=3"],
+            "optimizer.batch_sise is not a setting; did you mean optimizer.batch_size? The settings",
+        ),
+        (["iteratons=3"], "iteratons is not a setting; did you mean iterations?"),
+        (["compresor=topk"], "compresor is not a setting; did you mean compressor?"),
+        (["iterations=[1"], "cannot read 'iterations=[1' on the command line"),
+    ],
+)
+def test_mistakes_on_the_command_line(
+    arguments: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["buropt", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        app.main()
+    assert caught.value.code == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"buropt: {message}")
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [("--help", ["optimizer: dcgd, diana", "step_size_factor"]), ("--cfg=job", ["_target_: buropt"])],
+)
+def test_help(
+    argument: str,
+    words: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["buropt", *argument.split("=")])
+    with pytest.raises(SystemExit) as caught:
+        app.main()
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    assert all(word in text for word in words)
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "buropt.run", *arguments]
+
+
+def test_as_a_program_in_an_empty_folder(tmp_path: Path) -> None:
+    done = subprocess.run(
+        command("optimizer=marina", "iterations=50"),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "budget:iterations at iteration 50" in done.stdout
+    (folder,) = tmp_path.glob("outputs/*/*")
+    written = {file.name for file in folder.iterdir()}
+    assert {".hydra", "history.jsonl", "result.json", "curve.png", "x.npy"} <= written
+    assert (folder / ".hydra" / "config.yaml").exists()
+    assert os.listdir(tmp_path) == ["outputs"]
+
+
+def test_as_a_program_that_is_interrupted(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        command(*SMALL, "iterations=1000000000", "hydra.run.dir=here"),
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    history = tmp_path / "here" / "history.jsonl"
+    deadline = time.monotonic() + 60
+    while not (history.exists() and history.stat().st_size > 0) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.startswith("buropt: interrupted at iteration ")
+    assert result_of(history.parent)["status"] == "interrupted"
