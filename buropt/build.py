@@ -154,7 +154,7 @@ def target_of(node: Node, where: str) -> Callable[..., Any]:
     name = node.get("_target_")
     module, _, attribute = str(name).rpartition(".")
     try:
-        target = pkgutil.resolve_name(f"{module}:{attribute}")
+        target: Callable[..., Any] = pkgutil.resolve_name(f"{module}:{attribute}")
     except (AttributeError, ImportError, ValueError) as error:
         raise ValueError(
             f"{where}._target_ must name a function or class such as buropt.optim.GD, got "

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.special
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -58,6 +58,7 @@ def test_derivatives(name):
     assert_derivative(FUNCTIONS[name], x)
 
 
+@settings(deadline=None)
 @given(
     shapes=hnp.mutually_broadcastable_shapes(num_shapes=3, max_dims=3, max_side=3),
     seed=st.integers(0, 100),
@@ -207,6 +208,12 @@ def test_out():
     np.testing.assert_array_equal(derivative(x, out=strided), 2 * x)
     assert derivative(x, out=x) is x  # in place of its own argument
     np.testing.assert_array_equal(x, [0.0, 2.0, 4.0])
+    long, large = np.ones(10_000), np.empty(10_000)
+    assert derivative(long, out=large) is large
+    np.testing.assert_array_equal(large, 2 * long)
+    np.testing.assert_array_equal(derivative(long, out=long), large)
+    with pytest.raises(TypeError, match="Cannot cast"):
+        derivative(x, out=np.empty(3, int))
     with pytest.raises(ValueError, match=r"gradient's shape \(3,\), got \(4,\)"):
         derivative(x, out=np.empty(4))
     with pytest.raises(TypeError, match="out must be an array"):

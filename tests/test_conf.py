@@ -1,4 +1,4 @@
-"""Every configuration composes, and what it names can be built; wrong ones are told apart clearly."""
+"""Every configuration composes, and what it names can be built; mistakes are told clearly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ GROUPS = ("data", "problem", "compressor", "optimizer")
 
 def choices(group: str) -> list[str]:
     folder = importlib.resources.files("buropt.conf").joinpath(group)
-    return sorted(Path(entry.name).stem for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+    return sorted(
+        Path(entry.name).stem for entry in folder.iterdir() if entry.name.endswith(".yaml")
+    )
 
 
 def compose(*overrides: str) -> dict[str, Any]:
@@ -140,7 +142,10 @@ def test_text_stays_text_where_text_is_meant() -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["+optimizer.step_sze=1"], r"optimizer\.step_sze is not a setting; did you mean optimizer"),
+        (
+            ["+optimizer.step_sze=1"],
+            r"optimizer\.step_sze is not a setting; did you mean optimizer",
+        ),
         (["+foo=1"], r"foo is not a setting\. The settings here are .*iterations"),
         (["optimizer.step_size=big"], r"optimizer\.step_size must be a number, got 'big'"),
         (["compressor.k=2.5"], r"compressor\.k must be a whole number, got 2\.5"),

@@ -1,7 +1,7 @@
 """Iterates in exact rational arithmetic, to the last bit.
 
-Two workers in the plane, grad f_1(x) = (x_1 - 4, 2 x_2) and grad f_2(x) = (3 x_1, x_2 - 3), from x = 0. The
-draws are forced. Nearly all numbers are dyadic, hence exact in float64.
+Two workers in the plane, grad f_1(x) = (x_1 - 4, 2 x_2) and grad f_2(x) = (3 x_1, x_2 - 3), from
+x = 0. The draws are forced. All numbers are dyadic, hence exact in float64.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from buropt.problems import Problem, quadratic
 
 Vector = list[Fraction]
 
-COORDINATES = ((0, 1), (1, 1), (0, 0), (1, 0), (0, 1), (1, 1), (0, 0))  # a pair a round
+COORDINATES = ((0, 1), (1, 1), (0, 0), (1, 0), (0, 1), (1, 1), (0, 0))  # by round
 COINS = (False, True, False, False, True, False)
 
 
@@ -153,7 +153,9 @@ def exact_diana(rounds: int, step_size: Fraction, alpha: Fraction) -> list[Vecto
     h = [[Fraction(0)] * 2, [Fraction(0)] * 2]
     points = []
     for number in range(rounds):
-        differences = [combine(g, Fraction(-1), s) for g, s in zip(worker_gradients(x), h, strict=True)]
+        differences = [
+            combine(g, Fraction(-1), s) for g, s in zip(worker_gradients(x), h, strict=True)
+        ]
         messages = rand1(differences, COORDINATES[number])
         g = combine(h_bar, Fraction(1), mean(messages))
         h = [combine(s, alpha, m) for s, m in zip(h, messages, strict=True)]

@@ -69,14 +69,16 @@ def test_columns_come_back(tmp_path: Path) -> None:
     records = [RECORD, RECORD._replace(iteration=7, f_gap=None, f=math.inf, oracle_calls=9)]
     history = History.load(written(tmp_path / "h.jsonl", records))
     assert len(history) == 2
-    assert list(history)[0] == RECORD
+    assert next(iter(history)) == RECORD
     assert history["iteration"].tolist() == [0, 7]
     assert history["iteration"].dtype == history["oracle_calls"].dtype == np.int64
     assert history["f"].dtype == np.float64
     np.testing.assert_array_equal(history["f_gap"], [0.25, math.nan])
     np.testing.assert_array_equal(history["f"], [0.5, math.nan])
     assert history.records[1].f_gap is None
-    with pytest.raises(KeyError, match="'loss' is not a column; the columns are iteration, f, f_gap"):
+    with pytest.raises(
+        KeyError, match="'loss' is not a column; the columns are iteration, f, f_gap"
+    ):
         history["loss"]
 
 

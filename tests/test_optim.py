@@ -240,7 +240,7 @@ def squared(x: Any) -> float:
 
 
 def test_marina_descends_as_theorem_2_1_says(random_problem: Any) -> None:
-    """E[f(x+) + c |g+ - grad f(x+)|^2] <= the same before - step/2 |grad f(x)|^2, c = step / (2 p)."""
+    """E[f(x+) + c |g+ - grad f(x+)|^2] <= the same before - step/2 |grad f(x)|^2, c = step/(2p)."""
     problem, rng = random_problem
     method = Marina(compressor=Mask((0, 0, 0))).theory(problem)
     weight = method.gamma / (2 * method.p)
@@ -265,7 +265,7 @@ def test_marina_descends_as_theorem_2_1_says(random_problem: Any) -> None:
 
 
 def test_ef21_descends_as_theorem_1_says(random_problem: Any) -> None:
-    """The same with G = mean_i |g_i - grad f_i(x)|^2 and c = step / (2 theta); Top1 draws nothing."""
+    """The same with mean_i |g_i - grad f_i(x)|^2 and c = step / (2 theta); Top1 draws nothing."""
     problem, rng = random_problem
     method = EF21(compressor=TopK(1)).theory(problem)
     weight = method.gamma / (2 * (1 - math.sqrt(1 - 1 / 3)))
@@ -281,7 +281,7 @@ def test_ef21_descends_as_theorem_1_says(random_problem: Any) -> None:
 
 
 def test_diana_contracts(random_problem: Any) -> None:
-    """E[|x+ - x*|^2 + M step^2 mean_i |h_i+ - grad f_i(x*)|^2] <= max(1 - step mu, 1 - alpha/2) V."""
+    """|x - x*|^2 + M step^2 mean_i |h_i - grad f_i(x*)|^2 contracts in expectation."""
     problem, rng = random_problem
     method = Diana(compressor=Mask((0, 0, 0)), convexity="strong").theory(problem)
     hessian = np.array([problem.grad(e) - problem.grad(0 * e) for e in np.eye(3)])
@@ -376,7 +376,9 @@ def test_dcgd_stops_at_a_floor_that_scales_with_the_step() -> None:
 
     def floor(factor: float) -> float:
         states = run(DCGD(compressor=RandK(2), step_size_factor=factor), problem, 4000)
-        return float(np.mean([problem.metrics(s.x)[0] - problem.constants.f_star for s in states[1000:]]))
+        return float(
+            np.mean([problem.metrics(s.x)[0] - problem.constants.f_star for s in states[1000:]])
+        )
 
     whole, half = floor(1.0), floor(0.5)
     assert whole > 1e-3
@@ -438,7 +440,7 @@ BITS_OF_A_VECTOR, BITS_OF_RAND2 = 8 * 64, 2 * (64 + 3)
     ids=repr,
 )
 def test_costs_of_twenty_rounds(method: Optimizer[Any], bits_up: int) -> None:
-    """One evaluation of all workers a round, at the new point, and no other work for the metrics."""
+    """One evaluation of all workers a round, at the new point, and none for the metrics."""
     problem = synthetic_quadratic(5, 8)
     evaluations = count_evaluations(problem)
     method = method.theory(problem)

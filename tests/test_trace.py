@@ -7,7 +7,7 @@ import operator
 import numpy as np
 import pytest
 import scipy.special
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -174,12 +174,14 @@ def test_operand_order(kind, symbol, side):
         assert_like_numpy(function, POSITIVE)
 
 
+@settings(deadline=None)
 @given(shapes=hnp.mutually_broadcastable_shapes(num_shapes=3, max_dims=3, max_side=3, min_side=0))
 def test_broadcasting(shapes):
     a, b, c = (np.arange(np.prod(shape)).reshape(shape) + 1.0 for shape in shapes.input_shapes)
     assert_like_numpy(lambda a, b, c: np.where(a > b, a + b * c, c) - a / b, a, b, c)
 
 
+@settings(deadline=None)
 @given(data=st.data())
 def test_basic_indexing(data):
     shape = data.draw(hnp.array_shapes(min_dims=0, max_dims=3, max_side=4))
@@ -188,6 +190,7 @@ def test_basic_indexing(data):
     assert_like_numpy(lambda x: x[key] * 1.0, x)
 
 
+@settings(deadline=None)
 @given(
     subscripts=st.sampled_from(
         ["i,i", "i,i->i", "i,j", "ij,j", "ij,kj->ki", "ij,kj->ijk", "ijk,jl", "ijk,kj->ji", "ij,kl"]

@@ -25,13 +25,13 @@ class Program:
     Attributes
     ----------
     program : _core.Program
-        Gives the value, if asked for, and the gradients.
+        Gives the value, if asked for, and the gradients; scalars as NumPy scalars.
     dtype : numpy.dtype
         The graph's dtype.
     masks : tuple of int
         The inputs that are boolean arrays.
-    shapes, dtypes : tuple
-        Of each gradient.
+    dtypes : tuple
+        The dtype of each gradient.
     structure : Structure
         The containers of the result.
     with_value : bool
@@ -40,7 +40,6 @@ class Program:
     program: Any
     dtype: np.dtype[Any]
     masks: tuple[int, ...]
-    shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[np.dtype[Any], ...]
     structure: Structure
     with_value: bool
@@ -49,32 +48,15 @@ class Program:
         """`run`, or a shorter form of it for one gradient in the graph's dtype."""
         if self.masks or self.structure != _LEAF or self.dtypes != (self.dtype,):
             return self.run
-        program, with_value, dtype, (shape,) = (
-            self.program,
-            self.with_value,
-            self.dtype,
-            self.shapes,
-        )
-        to_scalar = dtype.type
+        program, with_value = self.program, self.with_value
 
-        def run_scalar(leaves: Sequence[Any], out: Any) -> Any:
+        def run(leaves: Sequence[Any], out: Any) -> Any:
             results = program(*leaves)
-            gradient = to_scalar(results[-1])
             if out is not None:
-                gradient = _write(out, np.asarray(gradient))
-            return (to_scalar(results[0]), gradient) if with_value else gradient
-
-        def run_array(leaves: Sequence[Any], out: Any) -> Any:
-            if out is None:
-                results = program(*leaves)
-            elif _can_take(out, shape, dtype, leaves):
-                results = program.run(tuple(leaves), [None, out] if with_value else [out])
-            else:
-                results = program(*leaves)
                 results[-1] = _write(out, results[-1])
-            return (to_scalar(results[0]), results[1]) if with_value else results[0]
+            return tuple(results) if with_value else results[0]
 
-        return run_array if shape else run_scalar
+        return run
 
     def run(self, leaves: Sequence[Any], out: Any) -> Any:
         """Evaluate, and put the gradients into new arrays or into `out`."""
@@ -83,16 +65,14 @@ class Program:
             inputs[k] = np.asarray(inputs[k], self.dtype)
         results = self.program(*inputs)
         gradients = [
-            np.asarray(gradient, dtype)
+            gradient.astype(dtype, copy=False)
             for gradient, dtype in zip(results[int(self.with_value) :], self.dtypes, strict=True)
         ]
         if out is not None:
             tree = _write_tree(out, gradients, self.structure)
         else:
-            tree = self.structure.unflatten(
-                [gradient if gradient.ndim else gradient[()] for gradient in gradients]
-            )
-        return (self.dtype.type(results[0]), tree) if self.with_value else tree
+            tree = self.structure.unflatten(gradients)
+        return (results[0], tree) if self.with_value else tree
 
 
 def gradient_dtype(kind: Input, dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -101,22 +81,16 @@ def gradient_dtype(kind: Input, dtype: np.dtype[Any]) -> np.dtype[Any]:
     return cast("np.dtype[Any]", kind.dtype).newbyteorder("=") if is_float else dtype
 
 
-def _can_take(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], leaves: Any) -> bool:
-    """Whether the program can write straight into `out`: plain memory apart from the inputs."""
-    if type(out) is not np.ndarray or out.shape != shape or out.dtype != dtype:
-        return False
-    if not (out.flags.c_contiguous and out.flags.writeable):
-        return False
-    return not any(np.may_share_memory(out, leaf) for leaf in leaves if type(leaf) is np.ndarray)
-
-
-def _write(out: Any, gradient: Array) -> Any:
-    """Copy a gradient into the caller's array."""
+def _write(out: Any, gradient: Any) -> Any:
+    """Copy a gradient, an array or a NumPy scalar, into the caller's array."""
     if not isinstance(out, np.ndarray):
         raise TypeError(f"out must be an array of shape {gradient.shape}, got {type(out).__name__}")
     if out.shape != gradient.shape:
         raise ValueError(f"out must have the gradient's shape {gradient.shape}, got {out.shape}")
-    np.copyto(out, gradient, casting="same_kind")
+    if out.dtype == gradient.dtype:
+        out[...] = gradient
+    else:
+        np.copyto(out, gradient, casting="same_kind")
     return out
 
 

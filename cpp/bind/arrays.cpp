@@ -70,12 +70,6 @@ nb::object empty_array(const Shape& shape, DType dtype) {
   return nb::borrow(empty)(to_tuple(shape), dtype_object(dtype));
 }
 
-nb::object numpy_scalar(double value, DType dtype) {
-  static PyObject* const float32 = numpy_function("float32").release().ptr();
-  static PyObject* const float64 = numpy_function("float64").release().ptr();
-  return nb::borrow(dtype == DType::float32 ? float32 : float64)(value);
-}
-
 const std::byte* read_array(nb::handle object, DType dtype, Shape& shape, nb::object& holder,
                             const char* argument) {
   return dispatch(dtype, [&](auto zero) -> const std::byte* {

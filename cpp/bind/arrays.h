@@ -20,9 +20,6 @@ nb::object numpy_function(const char* name);
 /// numpy.empty(shape, dtype).
 nb::object empty_array(const Shape& shape, DType dtype);
 
-/// np.float32(value) or np.float64(value).
-nb::object numpy_scalar(double value, DType dtype);
-
 /// The object as a C-contiguous array of this dtype; converts (numpy.ascontiguousarray) only when it
 /// is not one already. `holder` keeps a converted array alive.
 const std::byte* read_array(nb::handle object, DType dtype, Shape& shape, nb::object& holder,

@@ -336,8 +336,11 @@ class FunctionProgram {
     engine_ = std::make_shared<Engine>(graph, inputs, outputs, Data{});
   }
 
-  /// Inputs in the graph's order. Outputs are fresh arrays, scalars NumPy scalars.
-  nb::list call(const nb::list& arrays) const {
+  /// Inputs in the graph's order. Outputs are written where `out` has an array and are fresh arrays
+  /// where it has None; scalars are Python floats.
+  nb::list call(const nb::args& arrays) const { return run(arrays, nb::none()); }
+
+  nb::list run(const nb::tuple& arrays, nb::handle out) const {
     if (arrays.size() != in_shapes_.size()) {
       raise(ErrorKind::type, "buropt.Program takes %zu arrays, got %zu", in_shapes_.size(),
             arrays.size());
@@ -361,7 +364,8 @@ class FunctionProgram {
         results.append(nb::none());
         continue;
       }
-      nb::object array = empty_array(out_shapes_[k], dtype_);
+      const bool given = !out.is_none() && !nb::object(out[k]).is_none();
+      nb::object array = given ? nb::object(out[k]) : empty_array(out_shapes_[k], dtype_);
       batch.outputs.push_back(write_array(array, dtype_, out_shapes_[k], "out"));
       results.append(array);
     }
@@ -373,7 +377,7 @@ class FunctionProgram {
     }
     for (std::size_t k = 0; k < out_shapes_.size(); ++k) {
       if (out_shapes_[k].rank() == 0) {
-        results[k] = numpy_scalar(to_double(batch.outputs[k], dtype_), dtype_);
+        results[k] = nb::float_(to_double(batch.outputs[k], dtype_));
       }
     }
     return results;
@@ -430,7 +434,8 @@ void bind_engine(nb::module_& m) {
 
   nb::class_<FunctionProgram>(m, "Program", "A plain function of arrays.")
       .def(nb::init<std::shared_ptr<Graph>>(), "graph"_a)
-      .def("__call__", &FunctionProgram::call, "arrays"_a);
+      .def("__call__", &FunctionProgram::call, "arrays"_a)
+      .def("run", &FunctionProgram::run, "arrays"_a, "out"_a.none());
 }
 
 }  // namespace buropt

@@ -9,6 +9,10 @@ namespace nb = nanobind;
 
 NB_MODULE(_core, m) {
   m.doc() = "The compiled core of buropt; use the names in buropt itself.";
+#ifndef BUROPT_CHECKED
+  // A traceback that outlives the interpreter is no reason to alarm users.
+  nb::set_leak_warnings(false);
+#endif
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);

@@ -106,22 +106,26 @@ class Planner {
     return result;
   }
 
-  /// The place in the order of each buffer's last reader. A shared buffer that a tile reads lives
-  /// until the last tile instruction, since tiles repeat.
+  /// The place in the order of each buffer's last reader. Tiles repeat, and `after` repeats for every
+  /// batch of a call, so what comes to them from an earlier stage lives until the last instruction.
   void find_lifetimes() {
     order_ = order();
     last_use_.assign(p_.places.size(), -1);
-    std::int64_t end_of_tile = -1;
+    std::array<std::int64_t, 4> end_of_stage{};
+    std::vector<Stage> producer(p_.places.size(), Stage::none);
     for (std::size_t t = 0; t < order_.size(); ++t) {
-      if (stage_[at(order_[t])] == Stage::tile) end_of_tile = static_cast<std::int64_t>(t);
+      const Stage stage = stage_[at(order_[t])];
+      end_of_stage[static_cast<std::size_t>(stage)] = static_cast<std::int64_t>(t);
+      producer[at(buffer_[at(order_[t])])] = stage;
     }
     for (std::size_t t = 0; t < order_.size(); ++t) {
-      const bool in_tile = stage_[at(order_[t])] == Stage::tile;
+      const Stage stage = stage_[at(order_[t])];
       last_use_[at(buffer_[at(order_[t])])] = static_cast<std::int64_t>(t);
       for (const NodeId input : g_.nodes[at(order_[t])].inputs) {
         const std::int32_t buffer = buffer_[at(input)];
-        const bool shared = p_.places[at(buffer)].where == Where::shared;
-        last_use_[at(buffer)] = in_tile && shared ? end_of_tile : static_cast<std::int64_t>(t);
+        last_use_[at(buffer)] = producer[at(buffer)] == stage
+                                    ? static_cast<std::int64_t>(t)
+                                    : end_of_stage[static_cast<std::size_t>(stage)];
       }
     }
   }

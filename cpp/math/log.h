@@ -44,7 +44,7 @@ template <Real T>
 struct LogArgument {
   T k;
   T f;
-  UIntOf<T> biased_k;  // k plus the exponent bias
+  T counter;  // kUnit + k + the exponent bias: its low bits are the biased exponent 2^k has
 };
 
 // Splits a positive normal x. Other x give some finite k and f.
@@ -52,16 +52,12 @@ template <Real T>
 BUROPT_INLINE LogArgument<T> split_for_log(T x, T bias = T(Format<T>::kBias)) noexcept {
   using F = Format<T>;
   using Bits = UIntOf<T>;
-  using C = LogConstants<Scalar<T>>;
-  const Bits kOne = bits(T(1));
-  const Bits kSqrtHalf = bits(T(C::kSqrtHalf));
+  const Bits sqrt_half = bits(T(LogConstants<Scalar<T>>::kSqrtHalf));
   // Adding the distance from sqrt(1/2) to 1 carries into the exponent exactly when m should halve.
-  const Bits shifted = bits(x) + (kOne - kSqrtHalf);
-  const Bits biased_k = shifted >> F::kMantissaBits;
+  const Bits shifted = bits(x) + (bits(T(1)) - sqrt_half);
   const Bits mantissa = shifted & Bits((typename F::Bits{1} << F::kMantissaBits) - 1);
-  const T unit = T(F::kUnit);
-  return {from_bits<T>(biased_k | bits(unit)) - (unit + bias),
-          from_bits<T>(mantissa + kSqrtHalf) - T(1), biased_k};
+  const T counter = from_bits<T>((shifted >> F::kMantissaBits) | bits(T(F::kUnit)));
+  return {counter - (T(F::kUnit) + bias), from_bits<T>(mantissa + sqrt_half) - T(1), counter};
 }
 
 // The same for every positive finite x.
@@ -95,17 +91,26 @@ BUROPT_INLINE T log_sum(T k, T f, T error) noexcept {
 template <Real T>
 BUROPT_INLINE T log1p_finite(T x) noexcept {
   using F = Format<T>;
-  using Bits = UIntOf<T>;
   const T larger = max(T(1), x);
   const T smaller = min(T(1), x);
   const T u = larger + smaller;
   const T lost = smaller - (u - larger);  // 1 + x = u + lost exactly
-  const auto [k, f, biased_k] = split_for_log(u);
+  const auto [k, f, counter] = split_for_log(u);
   // 2^-k, or 0 for the largest k, where `lost` no longer counts.
-  const Bits twice_bias = Bits(2 * F::kBias);
-  const T scale = from_bits<T>((twice_bias - min(biased_k, twice_bias)) << F::kMantissaBits);
+  const T end = T(F::kUnit + 2 * F::kBias);
+  const T scale = from_bits<T>((bits(end) - bits(min(counter, end))) << F::kMantissaBits);
   const T corrected = fma(lost, scale, f);  // x itself when k = 0
   return log_sum(k, corrected, fma(lost, scale, f - corrected));
+}
+
+// The same for x in [0, 1], where only k = 0 and k = 1 occur.
+template <Real T>
+BUROPT_INLINE T log1p_unit(T x) noexcept {
+  const MaskOf<T> halve = x > T(LogConstants<Scalar<T>>::kSqrtHalf * 2 - 1);
+  const T halved = fma(T(0.5f), x, T(-0.5f));  // (1 + x) / 2 - 1
+  const T halved_error = fma(T(0.5f), x, -(halved + T(0.5f)));
+  return log_sum(select(halve, T(1), T(0)), select(halve, halved, x),
+                 select(halve, halved_error, T(0)));
 }
 
 }  // namespace detail

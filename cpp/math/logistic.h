@@ -23,7 +23,7 @@ BUROPT_INLINE T expit(T x) noexcept {
 // log(1 + e^x).
 template <Real T>
 BUROPT_INLINE T softplus(T x) noexcept {
-  return max(T(0), x) + detail::log1p_finite(exp(-abs(x)));
+  return max(T(0), x) + detail::log1p_unit(exp(-abs(x)));
 }
 
 // log(e^a + e^b) = max(a, b) + log(1 + e^-|a - b|). For max(a, b) < 0 the two terms may cancel; the
@@ -35,7 +35,7 @@ BUROPT_INLINE T logaddexp(T a, T b) noexcept {
   const T distance = select(a == b, T(0), abs(rounded));
   const T lost = from_bits<T>(bits(error) ^ sign_bit(rounded));
   const T low = select(abs(lost) < T(1), lost, T(0));  // NaN if a or b is infinite
-  return max(a, b) + detail::log1p_finite(detail::exp_of_difference(-distance, low));
+  return max(a, b) + detail::log1p_unit(detail::exp_of_difference(-distance, low));
 }
 
 }  // namespace buropt
