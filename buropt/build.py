@@ -48,6 +48,8 @@ class Settings:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or value < least):
                 raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+        if self.seed >= 2**64:
+            raise ValueError(f"seed must be below 2**64, got {self.seed}")
         if self.dtype not in ("float64", "float32"):
             raise ValueError(f"dtype must be float64 or float32, got {self.dtype!r}")
 

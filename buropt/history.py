@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, TextIO
+from typing import Any, Literal, NamedTuple, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +79,7 @@ class History:
             If the file is there and `overwrite` is false: a finished run is never lost by accident.
         """
         history = cls()
-        mode = "w" if overwrite else "x"
+        mode: Literal["w", "x"] = "w" if overwrite else "x"
         history._file = Path(path).open(  # noqa: SIM115  closed by the history's own `close`
             mode, buffering=1, encoding="utf-8", newline="\n"
         )

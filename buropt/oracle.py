@@ -1,26 +1,22 @@
 """`compile`: from the loss of one sample to an `Oracle` of values and gradients.
 
-The loss is traced once with symbolic inputs, differentiated as a graph, and compiled into programs that
-run over samples in tiles, on all threads. The objective is the mean of the samples' losses plus the
-regularizer, which every call counts once: full batch, minibatch, or one worker's share.
+The loss is traced once with symbolic inputs, differentiated as a graph, and compiled into programs
+that run over samples in tiles, on all threads. The objective is the mean of the samples' losses
+plus the regularizer, which every call counts once: full batch, minibatch, or one worker's share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from buropt import _core
-from buropt.trace import DisconnectedInputWarning, Trace
-from buropt.trace.errors import warn
+from buropt.objective import Array, Loss, Objective
+from buropt.samples import Samples, read_data, read_shards
 from buropt.tree import TreeSpec, flatten
-
-Array = NDArray[Any]
-Loss = Callable[..., Any]
 
 __all__ = ["Oracle", "compile"]
 
@@ -41,28 +37,28 @@ def compile(
     Parameters
     ----------
     loss : callable
-        ``loss(x, *sample)`` in NumPy for one sample; returns one number. Without data ``loss(x)`` is the
-        whole objective.
+        ``loss(x, *sample)`` in NumPy for one sample; returns one number. Without data ``loss(x)``
+        is the whole objective.
     x0 : array or nested dict, list, tuple of arrays
         Start point; gives the parameters' shapes. Optimizers see one flat vector of shape (dim,).
     data : array, CSR matrix, or tuple of them, optional
-        One row per sample (axis 0). The loss gets the rows: of an array (N, ...) a row (...), of a SciPy CSR
-        matrix (N, d) a sparse row that supports products with x. Contiguous data of the oracle's dtype are
-        not copied, and later changes to them are seen.
+        One row per sample (axis 0). The loss gets the rows: of an array (N, ...) a row (...), of a
+        SciPy CSR matrix (N, d) a sparse row that supports products with x. Contiguous data of the
+        oracle's dtype are not copied, and later changes to them are seen.
     regularizer : callable, optional
         ``regularizer(x)``; added once to every value.
     weights : array, shape (N,), optional
-        Weights w_j of the samples, for every call that gives none. They are not normalized: minibatches with
-        w_j = 1 / (N p_j) are unbiased under sampling with probabilities p_j.
+        Weights w_j of the samples, for every call that gives none. They are not normalized:
+        minibatches with w_j = 1 / (N p_j) are unbiased under sampling with probabilities p_j.
     dtype : float64 or float32, optional
         Of the computation. Left out: float32 if x0 is, otherwise float64; data are converted.
     threads : int, optional
-        At most this many threads; by default what the process may use (``BUROPT_NUM_THREADS``, CPU affinity
-        and quota). The number of threads never changes a bit of any result.
+        At most this many threads; by default what the process may use (``BUROPT_NUM_THREADS``, CPU
+        affinity and quota). The number of threads never changes a bit of any result.
     workers : int or list of integer arrays, optional
-        The split of the samples among workers: a number of contiguous blocks, or each worker's samples.
-        Worker i has f_i(x) = (n_workers / N) sum over its samples of the losses + regularizer, so that the
-        mean of the f_i is f for any split.
+        The split of the samples among workers: a number of contiguous blocks, or each worker's
+        samples. Worker i has f_i(x) = (n_workers / N) sum over its samples of the losses +
+        regularizer, so that the mean of the f_i is f for any split.
 
     Returns
     -------
@@ -74,104 +70,16 @@ def compile(
         If the loss cannot be traced, does not return one number, or shapes and lengths do not fit.
     """
     vector, spec = flatten(x0, "x0", dtype)
-    samples = _read_data(data, spec.dtype)
+    samples = read_data(data, spec.dtype)
     return Oracle(loss, vector, spec, samples, regularizer, weights, threads, workers)
-
-
-class _Samples(NamedTuple):
-    arrays: tuple[Any, ...]  # dense arrays of the oracle's dtype, or CSR
-    n: int
-
-    def specs(self) -> list[tuple[bool, tuple[int, ...]]]:
-        """(is CSR, shape of one sample) for each array."""
-        return [(sp.issparse(array), tuple(array.shape[1:])) for array in self.arrays]
-
-
-def _read_data(data: Any, dtype: np.dtype[Any]) -> _Samples:
-    if data is None:
-        return _Samples((), 0)
-    arrays = tuple(
-        _read_array(array, f"data[{k}]", dtype)
-        for k, array in enumerate(data if isinstance(data, tuple | list) else (data,))
-    )
-    if not arrays:
-        raise ValueError("data is empty; pass a tuple of arrays, one row per sample, or None")
-    n = arrays[0].shape[0]
-    for k, array in enumerate(arrays):
-        if array.shape[0] != n:
-            raise ValueError(
-                f"data[{k}] has {array.shape[0]} samples and data[0] has {n}; every array needs one row "
-                "per sample"
-            )
-    if n == 0:
-        raise ValueError("data has no samples; pass at least one row")
-    return _Samples(arrays, n)
-
-
-def _read_array(array: Any, name: str, dtype: np.dtype[Any]) -> Any:
-    if sp.issparse(array):
-        csr = sp.csr_array(array)
-        if csr.ndim != 2:
-            raise ValueError(f"{name} has shape {csr.shape}; a sparse matrix needs one row per sample")
-        if csr.shape[1] > np.iinfo(np.int32).max:
-            raise ValueError(f"{name} has {csr.shape[1]} columns; at most 2**31 - 1 are supported")
-        if not csr.has_canonical_format:
-            csr = csr.copy()
-            csr.sum_duplicates()
-        return sp.csr_array(
-            (
-                np.ascontiguousarray(csr.data, dtype),
-                np.ascontiguousarray(csr.indices, np.int32),
-                np.ascontiguousarray(csr.indptr, np.int64),
-            ),
-            shape=csr.shape,
-        )
-    dense = np.asarray(array)
-    if dense.ndim == 0:
-        raise ValueError(f"{name} is a single number; data need one row per sample")
-    if dense.dtype.kind not in "fiub":
-        raise TypeError(f"{name} has dtype {dense.dtype}; data must be real numbers")
-    return np.ascontiguousarray(dense, dtype)
-
-
-def _read_shards(workers: int | Sequence[ArrayLike] | None, n: int) -> list[NDArray[np.int64]]:
-    """Each worker's samples; refuses what is not a partition of range(n)."""
-    if workers is None:
-        workers = 1
-    if isinstance(workers, int | np.integer) and not isinstance(workers, bool):
-        if not 1 <= workers <= n:
-            raise ValueError(
-                f"workers={workers} does not fit {n} samples; pass a number from 1 to {n}"
-            )
-        return [part.astype(np.int64) for part in np.array_split(np.arange(n), int(workers))]
-    if not isinstance(workers, Sequence) or isinstance(workers, str):
-        raise TypeError(
-            f"workers must be a number or a list of integer arrays, got {type(workers).__name__}"
-        )
-    shards = []
-    for i, worker in enumerate(workers):
-        shard = np.asarray(worker)
-        if shard.dtype.kind not in "iu" or shard.ndim != 1 or shard.size == 0:
-            raise ValueError(
-                f"workers[{i}] must be a non-empty 1-D array of sample numbers, got dtype {shard.dtype} "
-                f"and shape {shard.shape}"
-            )
-        shards.append(np.ascontiguousarray(shard, np.int64))
-    together = np.concatenate(shards) if shards else np.zeros(0, np.int64)
-    if not np.array_equal(np.sort(together), np.arange(n)):
-        raise ValueError(
-            f"workers must hold each of the {n} samples exactly once; they list {together.size} numbers, "
-            f"{np.unique(together).size} of them different"
-        )
-    return shards
 
 
 class Oracle:
     """Values and gradients of a compiled objective. Made by `buropt.compile`.
 
-    A point `x` is an array of shape (dim,) (or of x0's own shape); gradients have the shape of `x`. `idx` is
-    an integer array that picks samples, repeats counted, for the mean over the list. `out` is an array to
-    write into, C-contiguous and of the oracle's dtype.
+    A point `x` is an array of shape (dim,) (or of x0's own shape); gradients have the shape of `x`.
+    `idx` is an integer array that picks samples, repeats counted, for the mean over the list. `out`
+    is an array to write into, C-contiguous and of the oracle's dtype.
 
     Attributes
     ----------
@@ -194,7 +102,7 @@ class Oracle:
         loss: Loss,
         x0: Array,
         spec: TreeSpec,
-        samples: _Samples,
+        samples: Samples,
         regularizer: Callable[[Any], Any] | None,
         weights: ArrayLike | None,
         threads: int | None,
@@ -207,10 +115,10 @@ class Oracle:
         self.threads = _read_threads(threads)
         self._spec = spec
         self._samples = samples
-        self._program = _Program(loss, regularizer, spec, samples.specs())
+        self._objective = Objective(loss, regularizer, spec, samples.specs())
         if samples.n == 0 and (workers is not None or weights is not None):
             raise ValueError("workers and weights need data, and this oracle has none")
-        self._shards = _read_shards(workers, samples.n) if samples.n else []
+        self._shards = read_shards(workers, samples.n) if samples.n else []
         self._weights = self._read_weights(weights)
         self._evaluators: dict[tuple[str, bool], _core.Evaluator] = {}
 
@@ -243,10 +151,12 @@ class Oracle:
         Raises
         ------
         ValueError, TypeError, IndexError
-            If `x`, `idx` or `weights` have a wrong shape or type, or a sample number does not exist.
+            If `x`, `idx` or `weights` have a wrong shape or type, or a sample number does not
+            exist.
         """
         evaluator, weights = self._choose("value", weights, idx)
-        return evaluator.evaluate(x, idx, weights, None)  # type: ignore[no-any-return]
+        value: float = evaluator.evaluate(x, idx, weights, None)
+        return value
 
     def grad(
         self,
@@ -257,7 +167,8 @@ class Oracle:
     ) -> Array:
         """Gradient of `value` at x, shape of `x`; raises as `value` does."""
         evaluator, weights = self._choose("grad", weights, idx)
-        return evaluator.evaluate(x, idx, weights, out)  # type: ignore[no-any-return]
+        gradient: Array = evaluator.evaluate(x, idx, weights, out)
+        return gradient
 
     def value_and_grad(
         self,
@@ -268,7 +179,8 @@ class Oracle:
     ) -> tuple[float, Array]:
         """`value` and `grad` from one pass over the samples; raises as `value` does."""
         evaluator, weights = self._choose("value_and_grad", weights, idx)
-        return evaluator.evaluate(x, idx, weights, out)  # type: ignore[no-any-return]
+        both: tuple[float, Array] = evaluator.evaluate(x, idx, weights, out)
+        return both
 
     def bind(self, x: Array, g: Array) -> _core.BoundCall:
         """Bind a call to two fixed arrays: no conversion, no check, no allocation.
@@ -296,13 +208,17 @@ class Oracle:
 
         Their mean over the workers is the full gradient, for any split.
         """
-        return self._worker_evaluator("grad").evaluate_workers(x, None, out)  # type: ignore[no-any-return]
+        gradients: Array = self._worker_evaluator("grad").evaluate_workers(x, None, out)
+        return gradients
 
     def worker_values_and_grads(
         self, x: ArrayLike, out: Array | None = None
     ) -> tuple[Array, Array]:
         """Values (n_workers,) and gradients (n_workers, dim) of all workers' functions at x."""
-        return self._worker_evaluator("value_and_grad").evaluate_workers(x, None, out)  # type: ignore[no-any-return]
+        both: tuple[Array, Array] = self._worker_evaluator("value_and_grad").evaluate_workers(
+            x, None, out
+        )
+        return both
 
     def worker_grad_differences(
         self,
@@ -311,22 +227,22 @@ class Oracle:
         idx: ArrayLike | None = None,
         out: Array | None = None,
     ) -> Array:
-        """grad f_i(x) - grad f_i(y) of all workers on the same samples, shape (n_workers, dim).
+        """Give grad f_i(x) - grad f_i(y) of all workers on the same samples, shape (n_workers, dim).
 
         Parameters
         ----------
         x, y : array, shape (dim,)
         idx : integer array, shape (n_workers, b), optional
-            Row i picks samples of worker i by their numbers in the data; f_i is then estimated without bias
-            from those b samples. All of the worker's samples by default.
+            Row i picks samples of worker i by their numbers in the data; f_i is then estimated
+            without bias from those b samples. All of the worker's samples by default.
         out : ndarray, shape (n_workers, dim), optional
         """
         evaluator = self._worker_evaluator("grad")
         if idx is not None:
             idx = self._own_samples(idx)
-        at_x = evaluator.evaluate_workers(x, idx, out)
-        at_x -= evaluator.evaluate_workers(y, idx, None)
-        return at_x  # type: ignore[no-any-return]
+        differences: Array = evaluator.evaluate_workers(x, idx, out)
+        differences -= evaluator.evaluate_workers(y, idx, None)
+        return differences
 
     # Looking inside
 
@@ -336,15 +252,16 @@ class Oracle:
         Returns
         -------
         dict
-            nodes, instructions, executor ("scalar" or "tile"), tile (samples), slots (of the full batch),
-            arena_bytes, accumulator_bytes, work_per_sample (multiply-adds, roughly; sparse rows not counted).
+            nodes, instructions, executor ("scalar" or "tile"), tile (samples), slots (of the full
+            batch), arena_bytes, accumulator_bytes, work_per_sample (multiply-adds, roughly; sparse
+            rows not counted).
         """
         return self._evaluator("value_and_grad", self._weights is not None).describe()
 
     @property
     def graph(self) -> _core.Graph:
         """The graph of `value_and_grad`; ``str`` lists its nodes."""
-        return self._program.graph("value_and_grad", False)
+        return self._objective.graph("value_and_grad", False)
 
     # Evaluators are made when first asked for.
 
@@ -360,7 +277,7 @@ class Oracle:
         if evaluator is None:
             if weighted and self.n_samples == 0:
                 raise ValueError("weights cannot be given: this oracle was compiled without data")
-            evaluator = self._program.evaluator(
+            evaluator = self._objective.evaluator(
                 kind, weighted, self._samples, self._x_shape(), self.threads
             )
             evaluator.set_workers(self._shards)
@@ -384,7 +301,8 @@ class Oracle:
         array = np.ascontiguousarray(weights, self.dtype)
         if array.shape != (self.n_samples,):
             raise ValueError(
-                f"weights must have one entry per sample, shape ({self.n_samples},), got {array.shape}"
+                f"weights must have one entry per sample, shape ({self.n_samples},), "
+                f"got {array.shape}"
             )
         return array
 
@@ -406,106 +324,3 @@ def _read_threads(threads: int | None) -> int:
     if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
         raise ValueError(f"threads must be a positive whole number or None, got {threads!r}")
     return int(threads)
-
-
-class _Program:
-    """The traced objective and the graphs cut from it."""
-
-    def __init__(
-        self,
-        loss: Loss,
-        regularizer: Callable[[Any], Any] | None,
-        spec: TreeSpec,
-        samples: list[tuple[bool, tuple[int, ...]]],
-    ) -> None:
-        self._spec = spec
-        self._samples = samples
-        with Trace(spec.dtype) as trace:
-            self._builder = trace.builder
-            leaves = [
-                trace.input(path, shape) for path, shape in zip(spec.paths, spec.shapes, strict=True)
-            ]
-            self._params = [leaf.node for leaf in leaves]
-            rows = [
-                trace.csr_input(f"data[{k}]", shape[0])
-                if is_csr
-                else trace.input(f"data[{k}]", shape, batched=True)
-                for k, (is_csr, shape) in enumerate(samples)
-            ]
-            params = spec.structure.unflatten(leaves)
-            value = trace.call(loss, params, *rows)
-            penalty = trace.call(regularizer, params) if regularizer is not None else None
-        emit = self._builder.emit
-        if samples:
-            scale = self._builder.input("scale", ())
-            weight = self._builder.input("weight", (), batched=True)
-            self._totals = {}
-            per_sample = emit("to_batched", [value.node])
-            for weighted in (False, True):
-                term = emit("multiply", [weight, per_sample]) if weighted else per_sample
-                self._totals[weighted] = emit("multiply", [scale, emit("batch_sum", [term])])
-        else:
-            self._totals = {False: value.node}
-        if penalty is not None:
-            self._totals = {
-                weighted: emit("add", [total, penalty.node])
-                for weighted, total in self._totals.items()
-            }
-        self._grads: dict[bool, list[int]] = {}
-        self._warn_disconnected()
-
-    def _warn_disconnected(self) -> None:
-        used = self._builder.depends_on(self._totals[False], self._params)
-        unused = [path for path, is_used in zip(self._spec.paths, used, strict=True) if not is_used]
-        if unused:
-            warn(
-                f"the objective does not depend on {', '.join(unused)}; the gradient there is zero",
-                DisconnectedInputWarning,
-            )
-
-    def graph(self, kind: str, weighted: bool) -> _core.Graph:
-        outputs: list[int] = []
-        names: list[str] = []
-        if kind != "grad":
-            outputs.append(self._totals[weighted])
-            names.append("value")
-        if kind != "value":
-            if weighted not in self._grads:
-                self._grads[weighted] = self._builder.grad(self._totals[weighted], self._params)
-            outputs += self._grads[weighted]
-            names += [f"d/d {path}" for path in self._spec.paths]
-        return self._builder.build(outputs, names)
-
-    def evaluator(
-        self,
-        kind: str,
-        weighted: bool,
-        samples: _Samples,
-        x_shape: tuple[int, ...],
-        threads: int,
-    ) -> _core.Evaluator:
-        offsets = np.cumsum([0, *(int(np.prod(shape)) for shape in self._spec.shapes)]).tolist()
-        roles = [("vector", 0, offset) for offset in offsets[:-1]]
-        dense: list[Array] = []
-        csr: list[tuple[Array, Array, Array]] = []
-        for array in samples.arrays:
-            if sp.issparse(array):
-                roles.append(("csr", len(csr), 0))
-                csr.append(
-                    (
-                        array.data,
-                        np.ascontiguousarray(array.indices, np.int32),
-                        np.ascontiguousarray(array.indptr, np.int64),
-                    )
-                )
-            else:
-                roles.append(("dense", len(dense), 0))
-                dense.append(array)
-        if samples.arrays:
-            roles += [("scale", 0, 0), ("weight", 0, 0)]
-        outputs = [(0, 0)] if kind != "grad" else []
-        if kind != "value":
-            outputs += [(1, offset) for offset in offsets[:-1]]
-        return _core.Evaluator(
-            self.graph(kind, weighted), roles, outputs, x_shape, dense, csr, samples.n, threads
-        )

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from buropt.history import History
 
 # Two of Okabe and Ito's colours, told apart with any colour vision; the line styles differ as well.
-GAP_STYLE = {"color": "#D55E00", "linestyle": "-", "linewidth": 1.8}
-GRADIENT_STYLE = {"color": "#0072B2", "linestyle": "--", "linewidth": 1.8}
+GAP_STYLE: dict[str, Any] = {"color": "#D55E00", "linestyle": "-", "linewidth": 1.8}
+GRADIENT_STYLE: dict[str, Any] = {"color": "#0072B2", "linestyle": "--", "linewidth": 1.8}
 LARGEST = 1e250  # matplotlib's logarithmic ticks overflow near the largest number
 MARKED_POINTS = 20  # shorter histories also show where they were measured
 

@@ -38,8 +38,9 @@ class Progress:
 
     def __enter__(self) -> Progress:
         self._started = time.perf_counter()
-        if self._enabled and self._console.is_terminal:
-            self._live = Live(console=self._console, auto_refresh=False, transient=False)
+        console = self._console
+        if self._enabled and console.is_terminal and not console.is_dumb_terminal:
+            self._live = Live(console=console, auto_refresh=False, transient=False)
             self._live.start()
         return self
 

@@ -74,13 +74,13 @@ def run(config: DictConfig, folder: Path, console: Console | None = None) -> Rep
         plain: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
         logging.getLogger("buropt").setLevel(logging.INFO if plain["verbose"] else logging.WARNING)
         experiment = build(plain)
+        _ = experiment.problem.constants.f_star  # may have to be solved for; no part of the run
         folder.mkdir(parents=True, exist_ok=True)
         history = open_history(folder / "history.jsonl", experiment.settings.overwrite)
     verbose = experiment.settings.verbose
     if verbose:
         console.print(experiment.title, style="bold", highlight=False, soft_wrap=True)
 
-    _ = experiment.problem.constants.f_star  # may have to be solved for; not a part of the run
     # From here to the end a Ctrl-C waits for the iteration, and then for the files, to be finished.
     with history, Interruption() as interruption:
         with Progress(experiment.budget, console, enabled=verbose) as progress:
@@ -252,7 +252,7 @@ def main() -> None:
     os.environ[FULL_ERROR] = "1"
     try:
         app()
-    except (HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException, OSError) as error:
         if asked_for_traceback:
             raise
         print(f"buropt: {explain(error)}", file=sys.stderr)

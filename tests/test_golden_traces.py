@@ -19,13 +19,14 @@ from buropt.problems import Problem, quadratic
 
 Vector = list[Fraction]
 
-COORDINATES = ((0, 1), (1, 1), (0, 0), (1, 0), (0, 1), (1, 1), (0, 0))  # by round
+# Of worker 1 and worker 2, round by round.
+COORDINATES = ((0, 1), (1, 1), (0, 0), (1, 0), (0, 1), (1, 1), (0, 0))
 COINS = (False, True, False, False, True, False)
 
 
 @dataclass(frozen=True)
 class ForcedRand1(Compressor):
-    """Rand1 in the plane whose coordinates are `COORDINATES`, the first of them in round `first`."""
+    """Rand1 in the plane that keeps `COORDINATES`, the first of them in round `first`."""
 
     unbiased = True
     first: int = 0

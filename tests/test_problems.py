@@ -135,6 +135,16 @@ def test_sparse_data_give_the_same_problem(name):
         )
 
 
+def test_repeated_entries_of_a_sparse_matrix_add_up():
+    indices, indptr = np.array([0, 0, 1]), np.array([0, 2, 3])
+    A = sp.csr_array((np.array([1.0, 2.0, 4.0]), indices, indptr), shape=(2, 2))
+    problem = least_squares(A, np.array([5.0, 6.0]))
+    assert problem.value(np.zeros(2)) == 61 / 4
+    assert problem.constants.L_sample_max == pytest.approx(16)
+    assert problem.constants.L_i == pytest.approx([8])
+    assert A.nnz == 3
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_split_does_not_change_the_function(name):
     A, y = samples()

@@ -214,6 +214,7 @@ class _Compiler:
             program=_core.Program(graph),
             dtype=dtype,
             masks=tuple(k for k, kind in enumerate(inputs) if kind.is_bool),
+            shapes=tuple(cast(Input, kinds[k]).shape for k in arguments.by),
             dtypes=tuple(gradient_dtype(cast(Input, kinds[k]), dtype) for k in arguments.by),
             structure=self._result_structure(arguments),
             with_value=self._with_value,

@@ -16,6 +16,7 @@ Array: TypeAlias = NDArray[Any]
 Run: TypeAlias = Callable[[Sequence[Any], Any], Any]
 
 _LEAF = Structure("leaf")
+_WORTH_A_CHECK = 1 << 15  # bytes
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,13 @@ class Program:
     Attributes
     ----------
     program : _core.Program
-        Gives the value, if asked for, and the gradients; scalars as NumPy scalars.
+        Gives the value, if asked for, and the gradients.
     dtype : numpy.dtype
         The graph's dtype.
     masks : tuple of int
         The inputs that are boolean arrays.
-    dtypes : tuple
-        The dtype of each gradient.
+    shapes, dtypes : tuple
+        Of each gradient.
     structure : Structure
         The containers of the result.
     with_value : bool
@@ -40,6 +41,7 @@ class Program:
     program: Any
     dtype: np.dtype[Any]
     masks: tuple[int, ...]
+    shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[np.dtype[Any], ...]
     structure: Structure
     with_value: bool
@@ -48,15 +50,26 @@ class Program:
         """`run`, or a shorter form of it for one gradient in the graph's dtype."""
         if self.masks or self.structure != _LEAF or self.dtypes != (self.dtype,):
             return self.run
-        program, with_value = self.program, self.with_value
+        program, with_value, dtype = self.program, self.with_value, self.dtype
+        to_scalar = dtype.type
 
-        def run(leaves: Sequence[Any], out: Any) -> Any:
+        def run_scalar(leaves: Sequence[Any], out: Any) -> Any:
             results = program(*leaves)
+            gradient = to_scalar(results[-1])
             if out is not None:
-                results[-1] = _write(out, results[-1])
-            return tuple(results) if with_value else results[0]
+                gradient = _write(out, gradient)
+            return (to_scalar(results[0]), gradient) if with_value else gradient
 
-        return run
+        def run_array(leaves: Sequence[Any], out: Any) -> Any:
+            if out is not None and _can_take(out, self.shapes[0], dtype, leaves):
+                results = program.run(tuple(leaves), [None, out] if with_value else [out])
+            else:
+                results = program(*leaves)
+                if out is not None:
+                    results[-1] = _write(out, results[-1])
+            return (to_scalar(results[0]), results[1]) if with_value else results[0]
+
+        return run_array if self.shapes[0] else run_scalar
 
     def run(self, leaves: Sequence[Any], out: Any) -> Any:
         """Evaluate, and put the gradients into new arrays or into `out`."""
@@ -65,20 +78,36 @@ class Program:
             inputs[k] = np.asarray(inputs[k], self.dtype)
         results = self.program(*inputs)
         gradients = [
-            gradient.astype(dtype, copy=False)
-            for gradient, dtype in zip(results[int(self.with_value) :], self.dtypes, strict=True)
+            gradient.astype(dtype, copy=False) if shape else dtype.type(gradient)
+            for gradient, shape, dtype in zip(
+                results[int(self.with_value) :], self.shapes, self.dtypes, strict=True
+            )
         ]
         if out is not None:
             tree = _write_tree(out, gradients, self.structure)
         else:
             tree = self.structure.unflatten(gradients)
-        return (results[0], tree) if self.with_value else tree
+        return (self.dtype.type(results[0]), tree) if self.with_value else tree
 
 
 def gradient_dtype(kind: Input, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of the argument, or of the graph for integers and Python numbers."""
     is_float = kind.dtype is not None and kind.dtype.kind == "f"
     return cast("np.dtype[Any]", kind.dtype).newbyteorder("=") if is_float else dtype
+
+
+def _can_take(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], leaves: Any) -> bool:
+    """Whether the program shall write straight into `out`: plain memory apart from the inputs.
+
+    Copying a small gradient costs less than finding out.
+    """
+    if type(out) is not np.ndarray or out.nbytes < _WORTH_A_CHECK:
+        return False
+    if out.shape != shape or out.dtype != dtype:
+        return False
+    if not (out.flags.c_contiguous and out.flags.aligned and out.flags.writeable):
+        return False
+    return not any(np.may_share_memory(out, leaf) for leaf in leaves if type(leaf) is np.ndarray)
 
 
 def _write(out: Any, gradient: Any) -> Any:

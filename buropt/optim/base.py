@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -139,10 +139,6 @@ class Optimizer(ABC, Generic[S]):
                 f"{type(self).__name__} needs an unbiased compressor and {compressor!r} is biased: "
                 "take EF21 (optimizer=ef21), which is made for it, or RandK (compressor=randk)"
             )
-
-    def hyperparameters(self) -> dict[str, Any]:
-        """Name to value, for a run's record."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def unbiased_omega(compressor: Compressor, dim: int) -> float:

@@ -33,7 +33,7 @@ def prepare(name: str, A: Any, y: Any, split: Split) -> Samples:
     ValueError
         If shapes do not fit, a number is not finite or the split is not a partition.
     """
-    A = sp.csr_array(A) if is_sparse(A) else np.asarray(A)
+    A = _canonical(sp.csr_array(A)) if is_sparse(A) else np.asarray(A)
     y = np.asarray(y)
     if A.dtype not in (np.float32, np.float64):
         A = A.astype(np.float64)
@@ -45,7 +45,7 @@ def prepare(name: str, A: Any, y: Any, split: Split) -> Samples:
     y = y.astype(A.dtype)
     if not (np.isfinite(A.data if is_sparse(A) else A).all() and np.isfinite(y).all()):
         raise ValueError(f"{name}: A or y has nan or inf; drop or replace those samples")
-    return Samples(A, y, A.astype(np.float64), _shards(name, split, len(y)))
+    return Samples(A, y, A.astype(np.float64, copy=False), _shards(name, split, len(y)))
 
 
 def require_signs(name: str, y: Array) -> None:
@@ -56,6 +56,14 @@ def require_signs(name: str, y: Array) -> None:
             f"{name}: labels must be -1 and +1, found {found}; read the data with "
             'labels="auto" (two classes) or take one class against the rest with positive=...'
         )
+
+
+def _canonical(A: Any) -> Any:
+    """Without repeated entries, which would spoil sums over `A.data`; the caller's matrix stays."""
+    if not A.has_canonical_format:
+        A = A.copy()
+        A.sum_duplicates()
+    return A
 
 
 def _shards(name: str, split: Split, n_samples: int) -> Shards:

@@ -98,9 +98,8 @@ def _log_expit(trace: Trace, x: Tracer) -> Tracer:
 def power(trace: Trace, x: Tracer, exponent: Tracer) -> Tracer:
     """`x ** exponent`; a constant exponent needs no logarithm, so any sign of x is right."""
     constant = trace.builder.constant_value(exponent.node)
-    if constant is None or constant.size == 0 or not np.all(constant == constant.flat[0]):
-        return trace.emit("power", (x, exponent))
-    result = _constant_power(trace, x, float(constant.flat[0]))
+    values = np.unique(np.asarray(constant)) if constant is not None else np.empty(0)
+    result = _constant_power(trace, x, float(values[0])) if values.size == 1 else None
     if result is None:
         return trace.emit("power", (x, exponent))
     shape = np.broadcast_shapes(x.shape, exponent.shape)

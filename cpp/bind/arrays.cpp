@@ -1,5 +1,6 @@
 #include "bind/arrays.h"
 
+#include <cstring>
 #include <utility>
 
 namespace buropt {
@@ -134,6 +135,13 @@ std::pair<const std::int64_t*, Shape> read_integers(nb::handle object, nb::objec
   holder = numpy_function("ascontiguousarray")(plain, "int64");
   read_plain(holder, shape, data);
   return {data, shape};
+}
+
+double to_double(const std::byte* value, DType dtype) {
+  return dispatch(dtype, [&](auto typed) {
+    std::memcpy(&typed, value, sizeof(typed));
+    return static_cast<double>(typed);
+  });
 }
 
 nb::tuple to_tuple(const Shape& shape) {

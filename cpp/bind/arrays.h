@@ -32,6 +32,9 @@ std::byte* write_array(nb::handle object, DType dtype, const Shape& shape, const
 std::pair<const std::int64_t*, Shape> read_integers(nb::handle object, nb::object& holder,
                                                      const char* argument);
 
+/// The number at this address.
+double to_double(const std::byte* value, DType dtype);
+
 /// A tuple of Python ints.
 nb::tuple to_tuple(const Shape& shape);
 

@@ -30,7 +30,8 @@ NB_MODULE(_core, m) {
   m.def("default_threads", &buropt::default_threads,
         "Threads that this process may use: BUROPT_NUM_THREADS, or its CPU affinity and quota.");
   buropt::bind_graph(m);
-  buropt::bind_engine(m);
+  buropt::bind_evaluator(m);
+  buropt::bind_function(m);
   buropt::bind_compress(m);
   buropt::bind_data(m);
 }

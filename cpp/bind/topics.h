@@ -6,7 +6,8 @@
 namespace buropt {
 
 void bind_graph(nanobind::module_& m);
-void bind_engine(nanobind::module_& m);
+void bind_evaluator(nanobind::module_& m);
+void bind_function(nanobind::module_& m);
 void bind_compress(nanobind::module_& m);
 void bind_data(nanobind::module_& m);
 

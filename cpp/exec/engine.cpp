@@ -312,7 +312,7 @@ void Engine::bind_rows(const Batch& batch, std::int64_t from, std::int64_t n,
         rows.columns = data.columns;
         rows.row_starts = data.row_starts;
         rows.rows = batch.idx == nullptr ? nullptr : batch.idx + from;
-        rows.first = batch.first + from;
+        rows.first = batch.idx == nullptr ? batch.first + from : 0;
         rows.n = n;
         return reinterpret_cast<std::byte*>(&rows);
       };

@@ -1,0 +1,175 @@
+"""The compiled core of buropt; use the names in buropt itself."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, overload
+
+import numpy
+from numpy.typing import NDArray
+
+
+def default_threads() -> int:
+    """
+    Threads that this process may use: BUROPT_NUM_THREADS, or its CPU affinity and quota.
+    """
+
+class Graph:
+    """An immutable list of nodes in SSA form."""
+
+    def __str__(self) -> str: ...
+
+    @property
+    def n_nodes(self) -> int: ...
+
+    @property
+    def dtype(self) -> str: ...
+
+    @property
+    def input_names(self) -> list[str]: ...
+
+    @property
+    def output_names(self) -> list[str]: ...
+
+class Builder:
+    """Appends nodes to a graph of one float dtype."""
+
+    def __init__(self, dtype: str) -> None: ...
+
+    @property
+    def dtype(self) -> str: ...
+
+    def input(self, name: str, shape: Sequence[int], batched: bool = False) -> int: ...
+
+    def csr_input(self, name: str, n_features: int) -> int: ...
+
+    def constant(self, value: object) -> int: ...
+
+    def emit(self, op: str, inputs: Sequence[int], attributes: dict = {}) -> int: ...
+
+    def shape(self, arg: int, /) -> tuple: ...
+
+    def batched(self, arg: int, /) -> bool: ...
+
+    def is_csr(self, arg: int, /) -> bool: ...
+
+    def constant_value(self, node: int) -> object: ...
+
+    def depends_on(self, output: int, inputs: Sequence[int]) -> list[bool]: ...
+
+    def grad(self, output: int, wrt: Sequence[int]) -> list[int]: ...
+
+    def build(self, outputs: Sequence[int], names: Sequence[str]) -> Graph: ...
+
+def ops() -> list:
+    """The primitives: one dict each."""
+
+def elementwise(name: str, *arrays) -> object:
+    """One elementwise primitive on contiguous arrays of one shape and dtype."""
+
+class Evaluator:
+    """Value and gradient of an objective over data."""
+
+    def __init__(self, graph: Graph, inputs: Sequence[tuple[str, int, int]], outputs: Sequence[tuple[int, int]], x_shape: Sequence[int], dense: list, csr: list, n_samples: int, threads: int) -> None: ...
+
+    def evaluate(self, x: object, idx: object, weights: object, out: object) -> Any: ...
+
+    def evaluate_workers(self, x: object, idx: object, out: object) -> Any: ...
+
+    def set_workers(self, shards: list) -> None: ...
+
+    def describe(self) -> dict: ...
+
+class BoundCall:
+    """A call on fixed arrays."""
+
+    def __init__(self, evaluator: object, x: object, g: object | None) -> None: ...
+
+    def __call__(self) -> float: ...
+
+class Program:
+    """A plain function of arrays."""
+
+    def __init__(self, graph: Graph) -> None: ...
+
+    def __call__(self, *arrays) -> list: ...
+
+    def run(self, arrays: tuple, out: object | None) -> list: ...
+
+def philox4x32(counter: Sequence[int], key: Sequence[int]) -> list[int]:
+    """
+    One block of Philox4x32-10: four words for a counter of four and a key of two.
+    """
+
+def random_uniform(seed: int, round: int, purpose: int) -> float:
+    """A number in [0, 1), a multiple of 2**-53."""
+
+def random_integers(seed: int, round: int, purpose: int, low: int, count: int, out: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None:
+    """
+    Fill out with independent integers, uniform on low .. low + count - 1; count >= 1.
+    """
+
+class Identity:
+    """Sends every entry."""
+
+    def __init__(self) -> None: ...
+
+    def compress(self, x: object, seed: int, round: int, purpose: int, out: object, bits: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None:
+        """
+        Compress the rows of x (n, d) into out (n, d), each row's message size into bits (n,).
+        """
+
+    def encode(self, x: object, seed: int, round: int, purpose: int, worker: int) -> bytes:
+        """The bytes of one worker's message for x (d,)."""
+
+    @overload
+    def decode(self, payload: bytes, seed: int, round: int, purpose: int, worker: int, out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    @overload
+    def decode(self, payload: bytes, seed: int, round: int, purpose: int, worker: int, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+        """Read a message into out (d,)."""
+
+class RandK:
+    """Sends k random entries, times d / k."""
+
+    def __init__(self, k: int, shared_seed: bool) -> None: ...
+
+    def compress(self, x: object, seed: int, round: int, purpose: int, out: object, bits: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None:
+        """
+        Compress the rows of x (n, d) into out (n, d), each row's message size into bits (n,).
+        """
+
+    def encode(self, x: object, seed: int, round: int, purpose: int, worker: int) -> bytes:
+        """The bytes of one worker's message for x (d,)."""
+
+    @overload
+    def decode(self, payload: bytes, seed: int, round: int, purpose: int, worker: int, out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    @overload
+    def decode(self, payload: bytes, seed: int, round: int, purpose: int, worker: int, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+        """Read a message into out (d,)."""
+
+class TopK:
+    """Sends the k entries of largest magnitude."""
+
+    def __init__(self, k: int) -> None: ...
+
+    def compress(self, x: object, seed: int, round: int, purpose: int, out: object, bits: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None:
+        """
+        Compress the rows of x (n, d) into out (n, d), each row's message size into bits (n,).
+        """
+
+    def encode(self, x: object, seed: int, round: int, purpose: int, worker: int) -> bytes:
+        """The bytes of one worker's message for x (d,)."""
+
+    @overload
+    def decode(self, payload: bytes, seed: int, round: int, purpose: int, worker: int, out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    @overload
+    def decode(self, payload: bytes, seed: int, round: int, purpose: int, worker: int, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+        """Read a message into out (d,)."""
+
+def parse_libsvm(text: bytes, name: str, *, n_features: int | None = None, zero_based: bool = False, single_precision: bool = False, query_id: bool = False) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.float32], dict(shape=(None,))] | Annotated[NDArray[numpy.float64], dict(shape=(None,))], int, Annotated[NDArray[numpy.int64], dict(shape=(None,))] | None]:
+    """
+    Parse LIBSVM text: (labels, indptr, indices, values, n_features, query ids or None).
+
+    `name` stands for the text in error messages (ValueError).
+    """

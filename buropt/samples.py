@@ -1,0 +1,103 @@
+"""The data of an oracle: arrays with one row per sample, and their split among workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+
+class Samples(NamedTuple):
+    """Arrays of one row per sample, and how many rows they have."""
+
+    arrays: tuple[Any, ...]  # dense arrays of the oracle's dtype, or CSR
+    n: int
+
+    def specs(self) -> list[tuple[bool, tuple[int, ...]]]:
+        """(is CSR, shape of one sample) for each array."""
+        return [(sp.issparse(array), tuple(array.shape[1:])) for array in self.arrays]
+
+
+def read_data(data: Any, dtype: np.dtype[Any]) -> Samples:
+    """Check the data of `compile` and convert them to the oracle's dtype where they differ."""
+    if data is None:
+        return Samples((), 0)
+    arrays = tuple(
+        _read_array(array, f"data[{k}]", dtype)
+        for k, array in enumerate(data if isinstance(data, tuple | list) else (data,))
+    )
+    if not arrays:
+        raise ValueError("data is empty; pass a tuple of arrays, one row per sample, or None")
+    n = arrays[0].shape[0]
+    for k, array in enumerate(arrays):
+        if array.shape[0] != n:
+            raise ValueError(
+                f"data[{k}] has {array.shape[0]} samples and data[0] has {n}; every array needs "
+                "one row per sample"
+            )
+    if n == 0:
+        raise ValueError("data has no samples; pass at least one row")
+    return Samples(arrays, n)
+
+
+def _read_array(array: Any, name: str, dtype: np.dtype[Any]) -> Any:
+    if sp.issparse(array):
+        csr = sp.csr_array(array)
+        if csr.ndim != 2:
+            raise ValueError(
+                f"{name} has shape {csr.shape}; a sparse matrix needs one row per sample"
+            )
+        if csr.shape[1] > np.iinfo(np.int32).max:
+            raise ValueError(f"{name} has {csr.shape[1]} columns; at most 2**31 - 1 are supported")
+        if not csr.has_canonical_format:
+            csr = csr.copy()
+            csr.sum_duplicates()
+        return sp.csr_array(
+            (
+                np.ascontiguousarray(csr.data, dtype),
+                np.ascontiguousarray(csr.indices, np.int32),
+                np.ascontiguousarray(csr.indptr, np.int64),
+            ),
+            shape=csr.shape,
+        )
+    dense = np.asarray(array)
+    if dense.ndim == 0:
+        raise ValueError(f"{name} is a single number; data need one row per sample")
+    if dense.dtype.kind not in "fiub":
+        raise TypeError(f"{name} has dtype {dense.dtype}; data must be real numbers")
+    return np.ascontiguousarray(dense, dtype)
+
+
+def read_shards(workers: int | Sequence[ArrayLike] | None, n: int) -> list[NDArray[np.int64]]:
+    """Each worker's samples; refuses what is not a partition of range(n)."""
+    if workers is None:
+        workers = 1
+    if isinstance(workers, int | np.integer) and not isinstance(workers, bool):
+        if not 1 <= workers <= n:
+            raise ValueError(
+                f"workers={workers} does not fit {n} samples; pass a number from 1 to {n}"
+            )
+        return [part.astype(np.int64) for part in np.array_split(np.arange(n), int(workers))]
+    if not isinstance(workers, Sequence) or isinstance(workers, str):
+        raise TypeError(
+            f"workers must be a number or a list of integer arrays, got {type(workers).__name__}"
+        )
+    shards = []
+    for i, worker in enumerate(workers):
+        shard = np.asarray(worker)
+        if shard.dtype.kind not in "iu" or shard.ndim != 1 or shard.size == 0:
+            raise ValueError(
+                f"workers[{i}] must be a non-empty 1-D array of sample numbers, got dtype "
+                f"{shard.dtype} and shape {shard.shape}"
+            )
+        shards.append(np.ascontiguousarray(shard, np.int64))
+    together = np.concatenate(shards) if shards else np.zeros(0, np.int64)
+    if not np.array_equal(np.sort(together), np.arange(n)):
+        raise ValueError(
+            f"workers must hold each of the {n} samples exactly once; they list {together.size} "
+            f"numbers, {np.unique(together).size} of them different"
+        )
+    return shards

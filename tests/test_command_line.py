@@ -1,0 +1,111 @@
+"""`python -m buropt.run` as a program: mistakes, help, folders, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from buropt import run as app
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["optimizer=marinna"],
+            "optimizer=marinna is not a choice; did you mean optimizer=marina? "
+            "The choices are dcgd, diana, ef21, gd, marina, sgd.",
+        ),
+        (
+            ["optimizer=sgd", "optimizer.batch_sise=3"],
+            "optimizer.batch_sise is not a setting; did you mean optimizer.batch_size? The",
+        ),
+        (["iteratons=3"], "iteratons is not a setting; did you mean iterations?"),
+        (["compresor=topk"], "compresor is not a setting; did you mean compressor?"),
+        (["iterations=[1"], "cannot read 'iterations=[1' on the command line"),
+    ],
+)
+def test_mistakes_on_the_command_line(
+    arguments: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["buropt", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        app.main()
+    assert caught.value.code == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"buropt: {message}")
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ("--help", ["optimizer: dcgd, diana", "step_size_factor"]),
+        ("--cfg=job", ["_target_: buropt"]),
+    ],
+)
+def test_help(
+    argument: str,
+    words: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["buropt", *argument.split("=")])
+    with pytest.raises(SystemExit) as caught:
+        app.main()
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    assert all(word in text for word in words)
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "buropt.run", *arguments]
+
+
+def test_as_a_program_in_an_empty_folder(tmp_path: Path) -> None:
+    done = subprocess.run(
+        command("optimizer=marina", "iterations=50"),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "budget:iterations at iteration 50" in done.stdout
+    (folder,) = tmp_path.glob("outputs/*/*")
+    written = {file.name for file in folder.iterdir()}
+    assert {".hydra", "history.jsonl", "result.json", "curve.png", "x.npy"} <= written
+    assert (folder / ".hydra" / "config.yaml").exists()
+    assert os.listdir(tmp_path) == ["outputs"]
+
+
+def test_as_a_program_that_is_interrupted(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        command(
+            "problem=quadratic", "verbose=false", "iterations=1000000000", "hydra.run.dir=here"
+        ),
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    history = tmp_path / "here" / "history.jsonl"
+    deadline = time.monotonic() + 60
+    while not (history.exists() and history.stat().st_size > 0) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.startswith("buropt: interrupted at iteration ")
+    result = json.loads((history.parent / "result.json").read_text())
+    assert result["status"] == "interrupted"

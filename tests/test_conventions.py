@@ -1,0 +1,395 @@
+"""One test a line of docs/conventions.md, under the name that the line gives."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit
+
+import buropt as bo
+from buropt.compressors import RandK, TopK
+from buropt.problems import logistic
+from buropt.random import Key
+
+PAGE = Path(__file__).parents[1] / "docs" / "conventions.md"
+MANY = 8192  # elements: more than the scalar executor takes; sums of so many are exact here
+INF, NAN = np.inf, np.nan
+
+
+def check(f, point, value, *slopes):
+    """f has this value and these slopes at the point: as single numbers, and as large arrays."""
+    point = [float(number) for number in point]
+    for k, slope in enumerate(slopes):
+        np.testing.assert_array_equal(bo.value_and_grad(f, argnums=k)(*point), (value, slope))
+        for dtype in (np.float64, np.float32):
+            arrays = [np.full(MANY, number, dtype) for number in point]
+            total, many = bo.value_and_grad(lambda *x: np.sum(f(*x)), argnums=k)(*arrays)
+            np.testing.assert_array_equal(total, MANY * value)
+            np.testing.assert_array_equal(many, np.full(MANY, slope))
+            assert many.dtype == dtype
+
+
+def test_every_line_has_its_test():
+    lines = [line for line in PAGE.read_text().splitlines() if line.startswith("- ")]
+    named = [re.findall(r"`(test_\w+)`", line) for line in lines]
+    assert [len(names) for names in named] == [1] * len(lines)
+    tests = [name for name in globals() if name.startswith("test_")]
+    assert [name for (name,) in named] == tests[1:]  # this one aside, in the page's order
+
+
+# Kinks
+
+
+def test_abs_at_zero():
+    check(np.abs, [0], 0, 0)
+    check(np.abs, [-2], 2, -1)
+
+
+@pytest.mark.parametrize("x", [-3, 0, 3])
+def test_sign_has_slope_zero(x):
+    check(np.sign, [x], np.sign(x), 0)
+
+
+def test_ties_share_equally():
+    for f in (np.maximum, np.minimum):
+        check(f, [1, 1], 1, 0.5, 0.5)
+        check(f, [INF, INF], INF, 0.5, 0.5)
+        check(f, [0.0, -0.0], 0, 0.5, 0.5)
+
+
+def test_maximum_propagates_nan():
+    for f in (np.maximum, np.minimum):
+        check(f, [NAN, 1], NAN, 0, 0)
+        check(f, [1, NAN], NAN, 0, 0)
+
+
+def test_clip_on_its_border():
+    for x, slope in [(-1, 0), (0, 1), (0.5, 1), (1, 1), (2, 0), (NAN, 1)]:
+        check(lambda x: np.clip(x, 0, 1), [x], np.clip(x, 0, 1), slope)
+
+
+def test_comparisons_have_derivative_zero():
+    check(lambda x: (x >= 0) * x, [2], 2, 1)
+    check(lambda x: x + (x > 1) * ~(x < 0), [2], 3, 1)
+
+
+def test_masks_are_zero_or_one():
+    x = np.array([-1.0, 0.0, 2.0, 3.0])
+    count, slope = bo.value_and_grad(lambda x: np.sum(x > 0) + 0 * x[0])(x)
+    assert (count, list(slope)) == (2.0, [0.0] * 4)
+
+
+def test_nan_as_a_condition_is_true():
+    check(lambda x, a, b: np.where(x, a, b), [NAN, 1, 2], 1, 0, 1, 0)
+
+
+# Poles, borders and infinities
+
+
+def test_division_by_zero():
+    check(np.divide, [1, 0], INF, INF, -INF)
+    check(np.divide, [0, 0], NAN, INF, NAN)
+    check(np.reciprocal, [0], INF, -INF)
+    check(lambda x: x**-2, [0], INF, -INF)
+
+
+def test_sqrt_at_zero():
+    check(np.sqrt, [0], 0, INF)
+    check(np.sqrt, [-1], NAN, NAN)
+
+
+def test_zero_cotangent_meets_infinite_slope():
+    check(lambda x: 0 * np.sqrt(x), [0], 0, 0)
+    check(lambda x: 0 * np.log(x + 1), [-1], NAN, 0)  # the value itself is 0 times -inf
+    check(lambda x: 0 * np.log1p(x), [-1], NAN, 0)
+    check(lambda a, b: 0 * (a / b), [1, 0], NAN, 0, 0)
+    check(lambda x: 0 * np.reciprocal(x), [0], NAN, 0)
+    check(lambda a, b: 0 * a**b, [0, 0.25], 0, 0, 0)
+
+
+def test_log_at_and_below_zero():
+    check(np.log, [0], -INF, INF)
+    check(np.log, [-2], NAN, -0.5)
+
+
+def test_branch_not_taken_contributes_zero():
+    check(lambda x: np.where(x > 0, np.sqrt(x), 0.0), [0], 0, 0)
+    check(lambda x: np.where(x > 0, 1 / x, x), [0], 0, 1)
+    check(lambda x: np.where(x > 0, np.log(x), x), [-1], -1, 1)
+    check(lambda x: np.where(x < 9, x, np.exp(np.exp(np.exp(x)))), [8], 8, 1)
+    curvature = bo.grad(bo.grad(lambda x: np.where(x > 0, np.sqrt(x), x * x)))
+    assert curvature(0.0) == 2.0
+
+
+def test_norm_at_zero():
+    def gradient(f):
+        return bo.grad(f)(np.zeros(3))
+
+    np.testing.assert_array_equal(gradient(lambda x: np.sqrt(x @ x)), [NAN] * 3)
+    guarded = gradient(lambda x: np.where(x @ x > 0, np.sqrt(x @ x), 0.0))
+    np.testing.assert_array_equal(guarded, [0.0] * 3)
+
+
+def test_integer_power_uses_no_logarithm():
+    check(lambda x: x**3, [-2], -8, 12)
+    check(lambda x: x**3, [0], 0, 0)
+    check(lambda x: x**1, [0], 0, 1)
+    check(lambda x: x**2.0, [-3], 9, -6)
+    check(lambda x: x**-2, [-2], 0.25, 0.25)
+
+
+@pytest.mark.parametrize("x", [0, -1, INF, NAN])
+def test_power_zero_is_one(x):
+    with pytest.warns(bo.DisconnectedInputWarning):
+        check(lambda x: x**0, [x], 1, 0)
+
+
+def test_fractional_power():
+    check(lambda x: x**0.5, [4], 2, 0.25)
+    check(lambda x: x**0.5, [0], 0, INF)
+    check(lambda x: x**1.5, [0], 0, 0)
+    check(lambda x: x**1.5, [-1], NAN, NAN)
+
+
+def test_traced_power_at_base_zero():
+    check(np.power, [0, 2], 0, 0, 0)
+    check(np.power, [0, 0], 1, 0, 0)
+
+
+def test_logaddexp_of_infinities():
+    check(np.logaddexp, [INF, INF], INF, 0.5, 0.5)
+    check(np.logaddexp, [-INF, -INF], -INF, 0, 0)
+    check(np.logaddexp, [3, -INF], 3, 1, 0)
+    check(np.logaddexp, [INF, -INF], INF, 1, 0)
+
+
+def test_logaddexp_tails():
+    def loss(m):
+        return np.logaddexp(0.0, -m)
+
+    check(loss, [-800], 800, -1)
+    check(loss, [800], 0, 0)
+    curvature, third = bo.grad(bo.grad(loss)), bo.grad(bo.grad(bo.grad(loss)))
+    assert [curvature(m) for m in (-800.0, 0.0, 800.0)] == [0.0, 0.25, 0.0]
+    assert [third(m) for m in (-800.0, 800.0)] == [0.0, 0.0]
+
+
+def test_overflow_is_not_repaired():
+    check(lambda m: np.log(1 + np.exp(-m)), [-800], INF, NAN)
+
+
+# Numbers
+
+
+def test_nothing_is_simplified_at_the_cost_of_nan():
+    check(lambda x: 0 * x, [INF], NAN, 0)
+    check(lambda x: x - x, [INF], NAN, 0)
+    check(lambda x: x / x, [0], NAN, NAN)
+
+
+def test_subnormals_live():
+    tiny = 5e-324
+    assert bo.value_and_grad(lambda x: np.exp(x))(-745.0) == (tiny, tiny)
+    assert bo.value_and_grad(lambda x: x * 0.5)(2 * tiny) == (tiny, 0.5)
+    many = bo.grad(lambda x: np.sum(expit(x)))(np.full(MANY, -745.0))
+    np.testing.assert_array_equal(many, np.full(MANY, tiny))
+
+
+def test_floating_point_events_are_silent():
+    with np.errstate(all="raise"):
+        value, slope = bo.value_and_grad(lambda x: np.exp(x) / x)(0.0)
+    assert value == INF
+    assert np.isnan(slope)
+
+
+def test_integers_become_float64():
+    slope = bo.grad(lambda x: np.sum(x**2))(np.array([1, 2, 3], np.int32))
+    np.testing.assert_array_equal(slope, [2.0, 4.0, 6.0])
+    assert slope.dtype == np.float64
+    oracle = bo.compile(lambda x: x @ x, np.array([1, 2]))
+    assert oracle.dtype == np.float64
+
+
+def test_one_float_dtype():
+    single, double = np.ones(3, np.float32), np.ones(3)
+    assert bo.grad(lambda x: np.sum(0.1 * x))(single).dtype == np.float32
+    value, slope = bo.value_and_grad(lambda x, y: np.sum(0.1 * x * y))(single, double)
+    assert value == np.sum(0.1 * double)  # computed in float64
+    assert slope.dtype == np.float32  # the gradient has its argument's dtype
+
+
+def test_absent_sparse_entries_are_not_multiplied():
+    A = np.array([[1.0, 0.0], [2.0, 0.0]])
+    x = np.array([1.0, INF])
+    sparse = bo.compile(lambda x, a: a @ x, np.zeros(2), data=sp.csr_array(A))
+    dense = bo.compile(lambda x, a: a @ x, np.zeros(2), data=A)
+    assert sparse.value(x) == 1.5
+    assert np.isnan(dense.value(x))
+    np.testing.assert_array_equal(sparse.grad(x), [1.5, 0.0])
+
+
+# Tracing
+
+
+def test_unknown_functions_raise():
+    with pytest.raises(bo.UnsupportedOpError, match=r"np\.cumsum"):
+        bo.grad(lambda x: np.sum(np.cumsum(x)))(np.ones(3))
+
+
+def test_branch_on_a_traced_value_raises():
+    with pytest.raises(bo.TraceError, match=r"np\.where"):
+        bo.grad(lambda x: x if x > 0 else -x)(1.0)
+
+
+def test_constants_are_copied_at_trace_time():
+    c = np.array([1.0, 2.0])
+    gradient = bo.grad(lambda x: c @ x)
+    np.testing.assert_array_equal(gradient(np.zeros(2)), [1.0, 2.0])
+    c[:] = 7.0
+    np.testing.assert_array_equal(gradient(np.zeros(2)), [1.0, 2.0])
+
+
+def test_python_integers_are_static():
+    gradient = bo.grad(lambda x, n: x**n if n > 1 else x)
+    assert [gradient(3.0, n) for n in (2, 1, 3, 2)] == [6.0, 1.0, 27.0, 6.0]
+    assert gradient.cache_info().n_traces == 3
+
+
+def test_disconnected_input_gets_zeros_and_a_warning():
+    with pytest.warns(bo.DisconnectedInputWarning, match="y"):
+        gx, gy = bo.grad(lambda x, y: x @ x, argnums=(0, 1))(np.ones(2), np.ones(3))
+    np.testing.assert_array_equal(gx, [2.0, 2.0])
+    np.testing.assert_array_equal(gy, np.zeros(3))
+
+
+# The objective
+
+A = np.arange(21.0).reshape(7, 3) % 5 - 2
+X = np.array([0.5, -1.0, 2.0])
+SPLIT = [np.array([6, 0, 2, 3]), np.array([1]), np.array([5, 4])]
+
+
+def square(x, a):
+    return (a @ x) ** 2
+
+
+def objective(**options):
+    return bo.compile(square, np.zeros(3), data=A, regularizer=lambda x: 10 * (x @ x), **options)
+
+
+def by_hand(rows, weights=1.0):
+    """Value and gradient of the mean over rows of A plus the regularizer."""
+    z = A[rows] @ X
+    value = np.mean(weights * z**2) + 10 * (X @ X)
+    gradient = (weights * 2 * z) @ A[rows] / len(rows) + 20 * X
+    return value, gradient
+
+
+def assert_close(pair, expected):
+    np.testing.assert_allclose(pair[0], expected[0], rtol=1e-14)
+    np.testing.assert_allclose(pair[1], expected[1], rtol=1e-14)
+
+
+def test_regularizer_counts_once():
+    oracle = objective(workers=SPLIT)
+    assert_close(oracle.value_and_grad(X), by_hand(range(7)))
+    assert_close(oracle.value_and_grad(X, [3, 1]), by_hand([3, 1]))
+    penalty = objective().grad(X) - bo.compile(square, np.zeros(3), data=A).grad(X)
+    without = bo.compile(square, np.zeros(3), data=A, workers=SPLIT).worker_grads(X)
+    np.testing.assert_allclose(oracle.worker_grads(X) - without, np.tile(penalty, (3, 1)))
+
+
+def test_repeats_count():
+    assert_close(objective().value_and_grad(X, [2, 2, 5]), by_hand([2, 2, 5]))
+
+
+def test_weights_are_not_normalized():
+    w = np.array([3.0, 0.0, 1.0, 1.0, 0.5, 2.0, 4.0])
+    assert_close(objective().value_and_grad(X, weights=w), by_hand(range(7), w))
+    assert_close(objective().value_and_grad(X, [1, 6], w[:2]), by_hand([1, 6], w[:2]))
+    assert_close(objective(weights=w).value_and_grad(X, [1, 6]), by_hand([1, 6], w[[1, 6]]))
+
+
+def test_mean_of_workers_is_the_objective():
+    oracle = objective(workers=SPLIT)
+    values, gradients = oracle.worker_values_and_grads(X)
+    for i, rows in enumerate(SPLIT):
+        share = 3 * len(rows) / 7  # of the samples, relative to an equal split
+        (value, gradient), (penalty, its_gradient) = by_hand(rows), by_hand(rows, 0.0)
+        expected_value = share * (value - penalty) + penalty
+        expected_gradient = share * (gradient - its_gradient) + its_gradient
+        assert_close((values[i], gradients[i]), (expected_value, expected_gradient))
+    assert_close((values.mean(), gradients.mean(axis=0)), by_hand(range(7)))
+
+
+def test_data_are_not_copied():
+    data = A.copy()
+    oracle = bo.compile(square, np.zeros(3), data=data)
+    data[:] = 0.0
+    assert oracle.value(X) == 0.0
+
+
+def test_sample_numbers_are_checked():
+    for idx, error in [([-1], IndexError), ([7], IndexError), ([], ValueError)]:
+        with pytest.raises(error, match="idx"):
+            objective().value(X, np.array(idx, int))
+
+
+def test_minibatch_agrees_to_rounding():
+    rows = np.arange(0, 400, 3)
+    data = np.sin(np.arange(4000.0)).reshape(400, 10)
+    x = np.linspace(-1, 1, 10)
+    picked = bo.compile(square, x, data=data).value_and_grad(x, rows)
+    alone = bo.compile(square, x, data=data[rows]).value_and_grad(x)
+    np.testing.assert_allclose(picked[0], alone[0], rtol=1e-13)
+    np.testing.assert_allclose(picked[1], alone[1], rtol=1e-12)
+
+
+def test_threads_change_no_bit():
+    data = np.sin(np.arange(300_000.0)).reshape(10_000, 30)
+    x = np.linspace(-1, 1, 30)
+    results = [
+        bo.compile(square, x, data=data, threads=threads).value_and_grad(x) for threads in (1, 2, 5)
+    ]
+    for value, gradient in results[1:]:
+        assert value == results[0][0]
+        np.testing.assert_array_equal(gradient, results[0][1])
+
+
+# Messages and counts
+
+
+def test_topk_ties_and_nan():
+    x = np.array([[3.0, -3.0, 3.0, 1.0], [1.0, INF, NAN, 2.0]])
+    values = TopK(2).compress(x, Key(0)).values
+    np.testing.assert_array_equal(values, [[3.0, -3.0, 0.0, 0.0], [0.0, INF, NAN, 0.0]])
+
+
+@pytest.mark.parametrize("compressor", [TopK(3), RandK(3)])
+def test_full_compressor_is_the_identity(compressor):
+    x = np.array([[0.1, -0.0, NAN]])
+    assert compressor.compress(x, Key(0)).values.tobytes() == x.tobytes()
+
+
+def test_indices_cost_bits():
+    d = 1000  # 10 bits an index
+    x = np.ones((1, d))
+    for compressor, bits in [
+        (TopK(7), 7 * (64 + 10)),
+        (RandK(7), 7 * (64 + 10)),
+        (RandK(7, shared_seed=True), 7 * 64),
+    ]:
+        assert compressor.bits(d, np.float64) == bits
+        assert compressor.compress(x, Key(0)).bits == [bits]
+
+
+def test_metrics_are_not_counted():
+    problem = logistic(A, np.array([1.0, -1.0] * 3 + [1.0]))
+    problem.metrics(X)
+    assert (problem.counters.oracle_calls, problem.epochs) == (0, 0)
+    problem.grad(X)
+    assert (problem.counters.oracle_calls, problem.epochs) == (1, 1)

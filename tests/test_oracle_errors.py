@@ -1,0 +1,120 @@
+"""What users get wrong with an oracle, and the one sentence they get."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import buropt as bo
+
+A = np.arange(12.0).reshape(4, 3)
+y = np.ones(4)
+
+
+def loss(x, a, b):
+    return (a @ x - b) ** 2
+
+
+@pytest.fixture
+def f():
+    return bo.compile(loss, np.zeros(3), (A, y))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ((np.zeros(4),), ValueError, r"x must have shape \(3,\), got \(4,\)"),
+        ((["a", "b", "c"],), TypeError, "x must be an array of real numbers"),
+        ((np.zeros(3, complex),), TypeError, "x must be an array of real numbers, got dtype comp"),
+        ((np.zeros(3), [0, 4]), IndexError, "idx contains 4, but sample numbers go from 0 to 3"),
+        ((np.zeros(3), [-1]), IndexError, "idx contains -1"),
+        ((np.zeros(3), []), (TypeError, ValueError), "idx must be"),
+        ((np.zeros(3), [0.5]), TypeError, "idx must be an array of integers, got dtype float64"),
+        ((np.zeros(3), y > 0), TypeError, "pass np.flatnonzero"),
+        ((np.zeros(3), [[0]]), ValueError, "idx must be a non-empty list"),
+        ((np.zeros(3), [0], np.ones(2)), ValueError, r"weights must have one entry per sample"),
+        ((np.zeros(3), None, None, np.zeros(2)), ValueError, r"out must be a C-contiguous float64"),
+        ((np.zeros(3), None, None, np.zeros(3, "f4")), ValueError, "got dtype float32"),
+        ((np.zeros(3), None, None, np.zeros(6)[::2]), ValueError, "C-contiguous"),
+        ((np.zeros(3), None, None, [0.0] * 3), TypeError, "must be a writeable NumPy array"),
+    ],
+)
+def test_bad_calls(f, arguments, error, text):
+    with pytest.raises(error, match=text):
+        f.grad(*arguments)
+
+
+def test_out_must_not_be_x(f):
+    x = np.zeros(3)
+    with pytest.raises(ValueError, match="out must not share memory with x"):
+        f.grad(x, out=x)
+    with pytest.raises(ValueError, match="g must not share memory with x"):
+        f.bind(x, x)
+
+
+def test_read_only_out(f):
+    out = np.zeros(3)
+    out.setflags(write=False)
+    with pytest.raises(TypeError, match="writeable"):
+        f.grad(np.zeros(3), out=out)
+
+
+def test_bind_needs_the_very_array(f):
+    with pytest.raises(TypeError, match="bind needs x as a C-contiguous float64 array"):
+        f.bind([0.0, 0.0, 0.0], np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "error", "text"),
+    [
+        ((A, np.ones(3)), {}, ValueError, r"data\[1\] has 3 samples and data\[0\] has 4"),
+        ((A, 1.0), {}, ValueError, r"data\[1\] is a single number"),
+        ((), {}, ValueError, "data is empty"),
+        ((A[:0], y[:0]), {}, ValueError, "data has no samples"),
+        ((A, np.array(list("abcd"))), {}, TypeError, r"data\[1\] has dtype <U1"),
+        ((A, y), {"workers": 5}, ValueError, "workers=5 does not fit 4 samples"),
+        ((A, y), {"workers": 0}, ValueError, "workers=0 does not fit"),
+        ((A, y), {"workers": [[0, 1], [1, 2, 3]]}, ValueError, "each of the 4 samples exactly once"),
+        ((A, y), {"workers": [[0, 1, 2, 3], []]}, ValueError, r"workers\[1\] must be a non-empty"),
+        ((A, y), {"workers": "two"}, TypeError, "workers must be a number or a list"),
+        ((A, y), {"threads": 0}, ValueError, "threads must be a positive whole number"),
+        ((A, y), {"weights": np.ones(3)}, ValueError, r"weights must have one entry per sample"),
+        ((A, y), {"dtype": "int32"}, TypeError, "dtype must be float32 or float64"),
+        ((A.T, y[:3]), {}, ValueError, "inner sizes differ"),
+    ],
+)
+def test_bad_compilations(data, options, error, text):
+    with pytest.raises(error, match=text):
+        bo.compile(loss, np.zeros(3), data, **options)
+
+
+def test_calls_that_need_data():
+    f = bo.compile(lambda x: np.sum(x**2), np.zeros(3))
+    with pytest.raises(ValueError, match="compiled without data"):
+        f.grad(np.zeros(3), [0])
+    with pytest.raises(ValueError, match="worker gradients need data"):
+        f.worker_grads(np.zeros(3))
+    with pytest.raises(ValueError, match="compiled without data"):
+        f.grad(np.zeros(3), weights=[1.0])
+    with pytest.raises(ValueError, match="workers and weights need data"):
+        bo.compile(lambda x: np.sum(x**2), np.zeros(3), workers=2)
+
+
+def test_a_sample_of_another_worker():
+    f = bo.compile(loss, np.zeros(3), (A, y), workers=2)
+    with pytest.raises(IndexError, match=r"idx\[0\] contains sample 3, which worker 0 does not have"):
+        f.worker_grad_differences(np.zeros(3), np.ones(3), [[3], [2]])
+    with pytest.raises(ValueError, match=r"idx must have shape \(n_workers, b\) = \(2, b\)"):
+        f.worker_grad_differences(np.zeros(3), np.ones(3), [[0]])
+
+
+def test_sparse_rows_only_support_products():
+    with pytest.raises(TypeError, match="sparse row"):
+        bo.compile(lambda x, a: np.sum(a * x), np.zeros(3), (sp.csr_array(A),))
+
+
+def test_unused_parameters_are_said():
+    with pytest.warns(bo.DisconnectedInputWarning, match=r"x0\['unused'\]"):
+        f = bo.compile(
+            lambda p, a: p["used"] * a, {"used": 1.0, "unused": np.ones(2)}, (np.ones(3),)
+        )
+    assert np.array_equal(f.grad(f.x0), [1.0, 0.0, 0.0])

@@ -1,0 +1,190 @@
+"""Theorems behind the step sizes, one step at a time: expectations by enumerating all draws.
+
+From a random state (not only one that a run visits) the expected Lyapunov value after a step must
+be at most what the theorem says. This is sharper than a long run, and cheaper.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from buropt.compressors import Compressor, Message, TopK
+from buropt.optim import EF21, Diana, Marina
+from buropt.optim.sgd import draw_batch, moment_weights
+from buropt.problems import Problem, quadratic
+from buropt.random import Key
+
+
+@dataclass(frozen=True)
+class Mask(Compressor):
+    """Rand1 whose coordinate on each worker is given: enumerating them gives exact expectations."""
+
+    unbiased = True
+    coordinates: tuple[int, ...] = ()
+
+    def omega(self, d: int) -> float:
+        return d - 1.0
+
+    def alpha(self, d: int) -> None:
+        return None
+
+    def bits(self, d: int, dtype: Any) -> int:
+        return 0
+
+    def _compiled(self) -> Any:
+        raise NotImplementedError
+
+    def compress(self, x: Any, key: Any, out: Any = None) -> Message:
+        values = np.zeros_like(x)
+        rows = np.arange(len(x))
+        values[rows, self.coordinates] = x.shape[1] * x[rows, self.coordinates]
+        return Message(values, np.zeros(len(x)))
+
+
+@dataclass(frozen=True)
+class Coin:
+    """A key with a known coin."""
+
+    face: bool
+
+    def fold(self, purpose: int) -> Coin:
+        return self
+
+    def coin(self, p: float) -> bool:
+        return self.face
+
+
+def masks(problem: Problem) -> Iterator[Mask]:
+    for coordinates in itertools.product(range(problem.dim), repeat=problem.n_workers):
+        yield Mask(coordinates)
+
+
+@pytest.fixture(params=range(6))
+def random_problem(request: pytest.FixtureRequest) -> tuple[Problem, np.random.Generator]:
+    """Quadratics with unrelated Hessians, n = d = 3."""
+    rng = np.random.default_rng(request.param)
+    factors = rng.standard_normal((3, 3, 4)) * rng.uniform(0.3, 2, (3, 1, 1))
+    A = np.einsum("ijk,ilk->ijl", factors, factors)
+    return quadratic((A + A.transpose(0, 2, 1)) / 2, rng.standard_normal((3, 3))), rng
+
+
+def squared(x: Any) -> float:
+    return float(np.sum(x * x))
+
+
+def test_marina_descends_as_theorem_2_1_says(random_problem: Any) -> None:
+    """E[f(x+) + c |g+ - grad f(x+)|^2] <= the same before - step/2 |grad f(x)|^2, c = step/(2p)."""
+    problem, rng = random_problem
+    method = Marina(compressor=Mask((0, 0, 0))).theory(problem)
+    weight = method.gamma / (2 * method.p)
+    for _ in range(5):
+        x, grads = 2 * rng.standard_normal(3), None
+        grads = problem.worker_grads(x)
+        gradient = grads.mean(axis=0)
+        g = gradient + rng.standard_normal(3) * rng.uniform(0, 2)
+        state = SimpleNamespace(x=x, g=g, grads=grads)
+        before = problem.value(x) + weight * squared(g - gradient)
+        dense = method.step(problem, state, Coin(True))
+        after = problem.value(dense.x)
+        errors = [
+            squared(
+                replace(method, compressor=mask).step(problem, state, Coin(False)).g
+                - problem.grad(dense.x)
+            )
+            for mask in masks(problem)
+        ]
+        after += weight * (1 - method.p) * float(np.mean(errors))
+        assert after <= before - method.gamma / 2 * squared(gradient) + 1e-9 * abs(before)
+
+
+def test_ef21_descends_as_theorem_1_says(random_problem: Any) -> None:
+    """The same with mean_i |g_i - grad f_i(x)|^2 and c = step / (2 theta); Top1 draws nothing."""
+    problem, rng = random_problem
+    method = EF21(compressor=TopK(1)).theory(problem)
+    weight = method.gamma / (2 * (1 - math.sqrt(1 - 1 / 3)))
+    for _ in range(20):
+        x = 2 * rng.standard_normal(3)
+        grads = problem.worker_grads(x)
+        g_i = grads + rng.standard_normal((3, 3)) * rng.uniform(0, 2)
+        state: Any = SimpleNamespace(x=x, g=g_i.mean(axis=0), g_i=g_i)
+        new = method.step(problem, state, Key(0, 1))
+        before = problem.value(x) + weight * squared(g_i - grads) / 3
+        after = problem.value(new.x) + weight * squared(new.g_i - problem.worker_grads(new.x)) / 3
+        assert after <= before - method.gamma / 2 * squared(grads.mean(axis=0)) + 1e-9 * abs(before)
+
+
+def test_diana_contracts(random_problem: Any) -> None:
+    """|x - x*|^2 + M step^2 mean_i |h_i - grad f_i(x*)|^2 contracts in expectation."""
+    problem, rng = random_problem
+    method = Diana(compressor=Mask((0, 0, 0)), convexity="strong").theory(problem)
+    hessian = np.array([problem.grad(e) - problem.grad(0 * e) for e in np.eye(3)])
+    solution = np.linalg.solve(hessian, -problem.grad(np.zeros(3)))
+    optimal = problem.worker_grads(solution)
+    weight = 4 * 2 / (3 * method.alpha) * method.gamma**2
+    rate = max(1 - method.gamma * problem.constants.mu, 1 - method.alpha / 2)
+    for _ in range(5):
+        x = solution + rng.standard_normal(3) * rng.uniform(0.1, 3)
+        h = optimal + rng.standard_normal((3, 3)) * rng.uniform(0, 3)
+        before = squared(x - solution) + weight * squared(h - optimal) / 3
+        after = []
+        for mask in masks(problem):
+            # From g = 0 a step stays at x: it only forms the estimate and moves the shifts.
+            still: Any = SimpleNamespace(x=x, g=np.zeros(3), h=h)
+            state = replace(method, compressor=mask).step(problem, still, Key(0, 1))
+            moved = x - method.gamma * state.g
+            after.append(squared(moved - solution) + weight * squared(state.h - optimal) / 3)
+        assert np.mean(after) <= rate * before * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 5])
+def test_second_moment_of_a_batch(batch_size: int, replacement: bool) -> None:
+    """The identity behind SGD's step size, over all batches of 5 vectors."""
+    u = np.random.default_rng(0).standard_normal((5, 3))
+    batches = (
+        itertools.product(range(5), repeat=batch_size)
+        if replacement
+        else itertools.combinations(range(5), batch_size)
+    )
+    moment = np.mean([squared(u[list(batch)].mean(axis=0)) for batch in batches])
+    full, sample = moment_weights(5, batch_size, replacement)
+    expected = full * squared(u.mean(axis=0)) + sample * squared(u) / 5
+    assert moment == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("n_samples", "batch_size"), [(5, 2), (5, 4), (4, 4), (1, 1), (300, 150)])
+def test_batches_are_subsets(n_samples: int, batch_size: int) -> None:
+    for number in range(50):
+        batch = draw_batch(Key(3, number), n_samples, batch_size, replacement=False)
+        assert len(batch) == len(set(batch.tolist())) == batch_size
+        assert 0 <= batch.min() <= batch.max() < n_samples
+        again = draw_batch(Key(3, number), n_samples, batch_size, replacement=False)
+        np.testing.assert_array_equal(batch, again)
+
+
+@pytest.mark.parametrize("batch_size", [2, 3])
+def test_every_subset_is_equally_likely(batch_size: int) -> None:
+    draws = 4000
+    counts = Counter(
+        frozenset(draw_batch(Key(0, number), 5, batch_size, replacement=False).tolist())
+        for number in range(draws)
+    )
+    assert len(counts) == 10
+    # Six standard deviations of a binomial count; the draws are fixed by the seed.
+    spread = 6 * math.sqrt(draws * 0.1 * 0.9)
+    assert all(abs(count - draws / 10) < spread for count in counts.values())
+
+
+def test_batches_with_replacement_repeat() -> None:
+    batch = draw_batch(Key(0, 1), 3, 50, replacement=True)
+    assert batch.shape == (50,)
+    assert set(batch.tolist()) == {0, 1, 2}
