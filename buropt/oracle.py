@@ -43,8 +43,8 @@ def compile(
         Start point; gives the parameters' shapes. Optimizers see one flat vector of shape (dim,).
     data : array, CSR matrix, or tuple of them, optional
         One row per sample (axis 0). The loss gets the rows: of an array (N, ...) a row (...), of a
-        SciPy CSR matrix (N, d) a sparse row that supports products with x. Contiguous data of the
-        oracle's dtype are not copied, and later changes to them are seen.
+        SciPy CSR matrix (N, d) a sparse row that supports products with x. Data that are
+        contiguous and of the oracle's dtype are not copied, so do not change them afterwards.
     regularizer : callable, optional
         ``regularizer(x)``; added once to every value.
     weights : array, shape (N,), optional
@@ -121,6 +121,8 @@ class Oracle:
         self._shards = read_shards(workers, samples.n) if samples.n else []
         self._weights = self._read_weights(weights)
         self._evaluators: dict[tuple[str, bool], _core.Evaluator] = {}
+        # The unweighted calls by kind, so that the usual call is one look-up away from the core.
+        self._plain: dict[str, Callable[..., Any]] = {}
 
     @property
     def n_workers(self) -> int:
@@ -154,8 +156,10 @@ class Oracle:
             If `x`, `idx` or `weights` have a wrong shape or type, or a sample number does not
             exist.
         """
-        evaluator, weights = self._choose("value", weights, idx)
-        value: float = evaluator.evaluate(x, idx, weights, None)
+        evaluate = self._plain.get("value")
+        if evaluate is None or weights is not None:
+            evaluate, weights = self._choose("value", weights, idx)
+        value: float = evaluate(x, idx, weights, None)
         return value
 
     def grad(
@@ -166,8 +170,10 @@ class Oracle:
         out: Array | None = None,
     ) -> Array:
         """Gradient of `value` at x, shape of `x`; raises as `value` does."""
-        evaluator, weights = self._choose("grad", weights, idx)
-        gradient: Array = evaluator.evaluate(x, idx, weights, out)
+        evaluate = self._plain.get("grad")
+        if evaluate is None or weights is not None:
+            evaluate, weights = self._choose("grad", weights, idx)
+        gradient: Array = evaluate(x, idx, weights, out)
         return gradient
 
     def value_and_grad(
@@ -178,8 +184,10 @@ class Oracle:
         out: Array | None = None,
     ) -> tuple[float, Array]:
         """`value` and `grad` from one pass over the samples; raises as `value` does."""
-        evaluator, weights = self._choose("value_and_grad", weights, idx)
-        both: tuple[float, Array] = evaluator.evaluate(x, idx, weights, out)
+        evaluate = self._plain.get("value_and_grad")
+        if evaluate is None or weights is not None:
+            evaluate, weights = self._choose("value_and_grad", weights, idx)
+        both: tuple[float, Array] = evaluate(x, idx, weights, out)
         return both
 
     def bind(self, x: Array, g: Array) -> _core.BoundCall:
@@ -267,10 +275,13 @@ class Oracle:
 
     def _choose(
         self, kind: str, weights: ArrayLike | None, idx: ArrayLike | None
-    ) -> tuple[_core.Evaluator, ArrayLike | None]:
+    ) -> tuple[Callable[..., Any], ArrayLike | None]:
         if weights is None and self._weights is not None:
             weights = self._weights if idx is None else self._weights[np.asarray(idx)]
-        return self._evaluator(kind, weights is not None), weights
+        evaluate = self._evaluator(kind, weights is not None).evaluate
+        if weights is None:
+            self._plain[kind] = evaluate
+        return evaluate, weights
 
     def _evaluator(self, kind: str, weighted: bool) -> _core.Evaluator:
         evaluator = self._evaluators.get((kind, weighted))

@@ -116,7 +116,10 @@ def judge(
     outcome: Outcome, experiment: Experiment, history: History, interruption: Interruption
 ) -> tuple[str, int]:
     """The run's end in one sentence, and its exit code."""
-    at = f"at iteration {history.records[-1].iteration}"
+    iteration = history.records[-1].iteration
+    at = f"at iteration {iteration}"
+    if outcome.status == NON_FINITE and iteration == 0:
+        return "the value or the gradient at the start is not finite: look at the data", 1
     if outcome.status == NON_FINITE:
         gamma = experiment.method.gamma
         return (
@@ -125,9 +128,8 @@ def judge(
             1,
         )
     if outcome.status == INTERRUPTED:
-        return f"interrupted {at}; everything up to there is written", 128 + (
-            interruption.signal or 0
-        )
+        code = 128 + (interruption.signal or 0)  # a shell's convention: 130 for Ctrl-C
+        return f"interrupted {at}; everything up to there is written", code
     if outcome.status.startswith("budget:"):
         return f"the budget of {outcome.status.removeprefix('budget:')} is used up {at}", 0
     return f"|grad f|^2 reached the tolerance {at}", 0

@@ -48,6 +48,45 @@ def test_mistakes_on_the_command_line(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["iterations=null"], 2, "the run would never end: give at least one of iterations"),
+        (["compressor=topk"], 2, "Marina needs an unbiased compressor"),
+        (
+            ["optimizer=gd", "optimizer.step_size_factor=1e20"],
+            1,
+            "the value or the gradient stopped",
+        ),
+        (
+            ["-m", "optimizer=dcgd,gd", "compressor=topk", "iterations=3"],
+            2,
+            "DCGD needs an unbiased",
+        ),
+    ],
+)
+def test_exit_codes(
+    arguments: list[str],
+    code: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One bad job of a sweep does not keep the others from running, and shows in the exit code."""
+    quiet = ["verbose=false", "hydra/job_logging=none", "hydra/hydra_logging=none"]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["buropt", *arguments, "problem=quadratic", *quiet])
+    with pytest.raises(SystemExit) as caught:
+        app.main()
+    assert caught.value.code == code
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"buropt: {message}")
+    assert errors.count("\n") == 1
+    finished = len(list(tmp_path.rglob("result.json")))
+    assert finished == (0 if code == 2 and "-m" not in arguments else 1)
+
+
+@pytest.mark.parametrize(
     ("argument", "words"),
     [
         ("--help", ["optimizer: dcgd, diana", "step_size_factor"]),

@@ -339,7 +339,9 @@ def test_states_are_never_changed(method: Optimizer[Any]) -> None:
     assert len({old.x.tobytes() for old, _ in kept}) == 5
 
 
-@pytest.mark.parametrize("method", [GD(), *RANDOM, EF21(compressor=TopK(2))], ids=repr)
+@pytest.mark.parametrize(
+    "method", [GD(step_size=np.float64(0.1)), *RANDOM, EF21(compressor=TopK(2))], ids=repr
+)
 def test_float32_stays_float32(method: Optimizer[Any]) -> None:
     problem = synthetic_quadratic(5, 8, dtype="float32")
     for state in run(method, problem, 3):

@@ -27,6 +27,7 @@ from buropt.trace.operators import Memory
 from buropt.tree import Structure
 
 _MAX_PROGRAMS = 64
+_FAST_SCALARS = frozenset((float, np.float64, np.float32))
 
 
 class CacheInfo(NamedTuple):
@@ -122,10 +123,11 @@ def _derivative(
 
 
 def _fast_key(arg: Any) -> Any:
+    """What a program depends on, for arrays and floats; None for everything else."""
     kind = type(arg)
     if kind is np.ndarray:
         return arg.shape, arg.dtype
-    return kind if kind is float else None
+    return kind if kind in _FAST_SCALARS else None
 
 
 class _Compiler:

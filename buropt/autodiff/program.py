@@ -16,7 +16,6 @@ Array: TypeAlias = NDArray[Any]
 Run: TypeAlias = Callable[[Sequence[Any], Any], Any]
 
 _LEAF = Structure("leaf")
-_WORTH_A_CHECK = 1 << 15  # bytes
 
 
 @dataclass(frozen=True)
@@ -97,17 +96,18 @@ def gradient_dtype(kind: Input, dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _can_take(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], leaves: Any) -> bool:
-    """Whether the program shall write straight into `out`: plain memory apart from the inputs.
-
-    Copying a small gradient costs less than finding out.
-    """
-    if type(out) is not np.ndarray or out.nbytes < _WORTH_A_CHECK:
+    """Whether the program can write straight into `out`: plain memory apart from the inputs."""
+    if type(out) is not np.ndarray or out.shape != shape or out.dtype != dtype:
         return False
-    if out.shape != shape or out.dtype != dtype:
+    if not out.flags.carray:  # contiguous, aligned and writeable
         return False
-    if not (out.flags.c_contiguous and out.flags.aligned and out.flags.writeable):
-        return False
-    return not any(np.may_share_memory(out, leaf) for leaf in leaves if type(leaf) is np.ndarray)
+    for leaf in leaves:
+        if type(leaf) is np.ndarray:
+            # Two arrays that own their memory only share it if they are the same one.
+            own_memory = leaf.base is None and out.base is None
+            if leaf is out or not (own_memory or not np.may_share_memory(leaf, out)):
+                return False
+    return True
 
 
 def _write(out: Any, gradient: Any) -> Any:

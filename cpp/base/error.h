@@ -21,7 +21,7 @@ class Error : public std::runtime_error {
 
 /// Throws an Error with a printf-style text (GCC 12 has no std::format).
 [[noreturn]] __attribute__((format(printf, 2, 3))) void raise(ErrorKind kind, const char* format,
-                                                               ...);
+                                                              ...);
 
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
 

@@ -95,8 +95,10 @@ class Crew {
     if (sleeping_.load() > 0) wake_.notify_all();
     take_tasks(0);
     for (int spin = 0; busy_.load(std::memory_order_acquire) > 0; ++spin) {
-      if (spin < kSpins) BUROPT_PAUSE();
-      else std::this_thread::yield();  // more threads than CPUs
+      if (spin < kSpins)
+        BUROPT_PAUSE();
+      else
+        std::this_thread::yield();  // more threads than CPUs
     }
   }
 

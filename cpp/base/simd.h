@@ -345,7 +345,7 @@ template <Real T>
 BUROPT_INLINE T abs(T x) noexcept {
   return from_bits<T>(bits(x) & UIntOf<T>(~Format<T>::kSignBit));
 }
-// The sign bit of x, with all other bits zero; `x` xor it is |x|.
+// The sign bit of x, all other bits zero.
 template <Real T>
 BUROPT_INLINE UIntOf<T> sign_bit(T x) noexcept {
   return bits(x) & UIntOf<T>(Format<T>::kSignBit);

@@ -12,8 +12,10 @@ std::string type_of_object(nb::handle object) {
 }
 
 nb::object dtype_object(DType dtype) {
-  static PyObject* const float32 = nb::module_::import_("numpy").attr("dtype")("float32").release().ptr();
-  static PyObject* const float64 = nb::module_::import_("numpy").attr("dtype")("float64").release().ptr();
+  static PyObject* const float32 =
+      nb::module_::import_("numpy").attr("dtype")("float32").release().ptr();
+  static PyObject* const float64 =
+      nb::module_::import_("numpy").attr("dtype")("float64").release().ptr();
   return nb::borrow(dtype == DType::float32 ? float32 : float64);
 }
 
@@ -108,20 +110,20 @@ std::byte* write_array(nb::handle object, DType dtype, const Shape& shape, const
             type_of_object(object).c_str());
     }
     if (!is_plain<T>(array) || !(shape_of(array) == shape)) {
-      raise(ErrorKind::value,
-            "%s must be a C-contiguous %s array of shape %s, got dtype %s and shape %s; allocate it "
-            "with np.empty(%s, np.%s)",
-            argument, std::string(name_of(dtype)).c_str(), shape.str().c_str(),
-            dtype_name(object).c_str(),
-            shape_of(array).str().c_str(), shape.str().c_str(),
-            std::string(name_of(dtype)).c_str());
+      raise(
+          ErrorKind::value,
+          "%s must be a C-contiguous %s array of shape %s, got dtype %s and shape %s; allocate it "
+          "with np.empty(%s, np.%s)",
+          argument, std::string(name_of(dtype)).c_str(), shape.str().c_str(),
+          dtype_name(object).c_str(), shape_of(array).str().c_str(), shape.str().c_str(),
+          std::string(name_of(dtype)).c_str());
     }
     return static_cast<std::byte*>(array.data());
   });
 }
 
 std::pair<const std::int64_t*, Shape> read_integers(nb::handle object, nb::object& holder,
-                                                     const char* argument) {
+                                                    const char* argument) {
   Shape shape;
   const std::int64_t* data = nullptr;
   if (read_plain(object, shape, data)) return {data, shape};

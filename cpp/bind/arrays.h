@@ -20,8 +20,8 @@ nb::object numpy_function(const char* name);
 /// numpy.empty(shape, dtype).
 nb::object empty_array(const Shape& shape, DType dtype);
 
-/// The object as a C-contiguous array of this dtype; converts (numpy.ascontiguousarray) only when it
-/// is not one already. `holder` keeps a converted array alive.
+/// The object as a C-contiguous array of this dtype; converts (numpy.ascontiguousarray) only when
+/// it is not one already. `holder` keeps a converted array alive.
 const std::byte* read_array(nb::handle object, DType dtype, Shape& shape, nb::object& holder,
                             const char* argument);
 
@@ -30,7 +30,7 @@ std::byte* write_array(nb::handle object, DType dtype, const Shape& shape, const
 
 /// Contiguous integers as int64; holder as above.
 std::pair<const std::int64_t*, Shape> read_integers(nb::handle object, nb::object& holder,
-                                                     const char* argument);
+                                                    const char* argument);
 
 /// The number at this address.
 double to_double(const std::byte* value, DType dtype);

@@ -31,12 +31,18 @@ InputRole role_from(const std::string& kind, std::int32_t number, std::int64_t o
   InputRole role;
   role.number = number;
   role.offset = offset;
-  if (kind == "vector") role.kind = InputRole::vector;
-  else if (kind == "dense") role.kind = InputRole::dense_data;
-  else if (kind == "csr") role.kind = InputRole::csr_data;
-  else if (kind == "scale") role.kind = InputRole::scale;
-  else if (kind == "weight") role.kind = InputRole::weight;
-  else raise(ErrorKind::value, "buropt: unknown input role '%s'", kind.c_str());
+  if (kind == "vector")
+    role.kind = InputRole::vector;
+  else if (kind == "dense")
+    role.kind = InputRole::dense_data;
+  else if (kind == "csr")
+    role.kind = InputRole::csr_data;
+  else if (kind == "scale")
+    role.kind = InputRole::scale;
+  else if (kind == "weight")
+    role.kind = InputRole::weight;
+  else
+    raise(ErrorKind::value, "buropt: unknown input role '%s'", kind.c_str());
   return role;
 }
 
@@ -107,8 +113,8 @@ class Evaluator {
       run(at, share, batches);
     } else {
       for (std::size_t i = 0; i < batches.size(); ++i) {
-        const double ratio = static_cast<double>(workers_[i].count) /
-                             static_cast<double>(batches[i].count);
+        const double ratio =
+            static_cast<double>(workers_[i].count) / static_cast<double>(batches[i].count);
         run(at, share * ratio, std::span<const Batch>(&batches[i], 1));
       }
     }
@@ -188,6 +194,7 @@ class Evaluator {
     for (nb::handle parts : csr) {
       CsrData rows;
       rows.values = read_array(parts[0], dtype_, shape, holder, "data");
+      if (all_ones(rows.values, shape.size())) rows.values = nullptr;
       nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> columns;
       if (!nb::try_cast(nb::object(parts[1]), columns, false)) {
         raise(ErrorKind::type, "buropt: the column indices of CSR data must be int32");
@@ -198,6 +205,15 @@ class Evaluator {
       data.csr.push_back(rows);
     }
     return data;
+  }
+
+  /// Binary features are common; without their values the data are a third as large.
+  bool all_ones(const std::byte* values, std::int64_t n) const {
+    return dispatch(dtype_, [&](auto zero) {
+      using T = decltype(zero);
+      const T* v = reinterpret_cast<const T*>(values);
+      return std::all_of(v, v + n, [](T value) { return value == T(1); });
+    });
   }
 
   /// The samples that idx lists, or all.
@@ -271,11 +287,12 @@ class BoundCall {
     nb::object holder;
     x_ = evaluator_.point(x, shape, holder, "x");
     if (holder.is_valid()) {
-      raise(ErrorKind::type,
-            "bind needs x as a C-contiguous %s array, so that its later values are seen; convert it "
-            "with np.ascontiguousarray(x, np.%s)",
-            std::string(name_of(evaluator_.dtype())).c_str(),
-            std::string(name_of(evaluator_.dtype())).c_str());
+      raise(
+          ErrorKind::type,
+          "bind needs x as a C-contiguous %s array, so that its later values are seen; convert it "
+          "with np.ascontiguousarray(x, np.%s)",
+          std::string(name_of(evaluator_.dtype())).c_str(),
+          std::string(name_of(evaluator_.dtype())).c_str());
     }
     batch_.count = evaluator_.n_samples();
     batch_.outputs = {value_, nullptr};
@@ -319,8 +336,7 @@ void bind_evaluator(nb::module_& m) {
            "out"_a.none(),
            nb::sig("def evaluate(self, x: object, idx: object, weights: object, out: object) -> "
                    "typing.Any"))
-      .def("evaluate_workers", &Evaluator::evaluate_workers, "x"_a, "idx"_a.none(),
-           "out"_a.none(),
+      .def("evaluate_workers", &Evaluator::evaluate_workers, "x"_a, "idx"_a.none(), "out"_a.none(),
            nb::sig("def evaluate_workers(self, x: object, idx: object, out: object) -> typing.Any"))
       .def("set_workers", &Evaluator::set_workers, "shards"_a)
       .def("describe", &Evaluator::describe);

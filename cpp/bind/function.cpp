@@ -49,9 +49,8 @@ class FunctionProgram {
     }
     constexpr std::size_t kFew = 8;
     std::array<double, kFew> few_scalars;
-    std::vector<double> many_scalars(arrays.size() + out_shapes_.size() > kFew
-                                         ? arrays.size() + out_shapes_.size()
-                                         : 0);
+    std::vector<double> many_scalars(
+        arrays.size() + out_shapes_.size() > kFew ? arrays.size() + out_shapes_.size() : 0);
     double* scalars = many_scalars.empty() ? few_scalars.data() : many_scalars.data();
     std::vector<nb::object> holders(arrays.size());
     std::vector<const std::byte*> vectors(arrays.size());

@@ -28,8 +28,10 @@ Attributes attributes_from(const Op& record, const nb::dict& dict) {
     if (name.empty() || !dict.contains(name.c_str())) continue;
     ++known;
     nb::object value = dict[name.c_str()];
-    if (nb::isinstance<nb::int_>(value)) attributes.lists[i] = {nb::cast<std::int64_t>(value)};
-    else attributes.lists[i] = nb::cast<std::vector<std::int64_t>>(value);
+    if (nb::isinstance<nb::int_>(value))
+      attributes.lists[i] = {nb::cast<std::int64_t>(value)};
+    else
+      attributes.lists[i] = nb::cast<std::vector<std::int64_t>>(value);
   }
   if (known != dict.size()) {
     raise(ErrorKind::type, "buropt.%s: unknown attribute", std::string(record.name).c_str());
@@ -39,7 +41,8 @@ Attributes attributes_from(const Op& record, const nb::dict& dict) {
 
 NodeId checked(const Builder& b, NodeId node) {
   if (node < 0 || node >= b.size()) {
-    raise(ErrorKind::index, "buropt: there is no node %d in this graph of %d nodes", node, b.size());
+    raise(ErrorKind::index, "buropt: there is no node %d in this graph of %d nodes", node,
+          b.size());
   }
   return node;
 }
@@ -96,8 +99,9 @@ nb::list list_ops() {
 nb::object elementwise(const std::string& name, const nb::args& arrays) {
   const Op& record = op(find_op(name));
   if (!record.elementwise || static_cast<int>(arrays.size()) != record.arity) {
-    raise(ErrorKind::type, "buropt.elementwise: '%s' is not an elementwise primitive of %zu operands",
-          name.c_str(), arrays.size());
+    raise(ErrorKind::type,
+          "buropt.elementwise: '%s' is not an elementwise primitive of %zu operands", name.c_str(),
+          arrays.size());
   }
   Type type;
   const nb::object dtype = arrays[0].attr("dtype");
@@ -107,8 +111,8 @@ nb::object elementwise(const std::string& name, const nb::args& arrays) {
   std::vector<std::byte*> buffers;
   for (std::size_t k = 0; k < arrays.size(); ++k) {
     Shape shape;
-    buffers.push_back(const_cast<std::byte*>(
-        read_array(arrays[k], type.dtype, shape, holders[k], "array")));
+    buffers.push_back(
+        const_cast<std::byte*>(read_array(arrays[k], type.dtype, shape, holders[k], "array")));
     if (k > 0 && !(shape == type.shape)) {
       raise(ErrorKind::value, "buropt.elementwise: shapes %s and %s differ",
             type.shape.str().c_str(), shape.str().c_str());
@@ -145,40 +149,44 @@ void bind_graph(nb::module_& m) {
       .def_prop_ro("output_names", [](const Graph& g) { return g.output_names; });
 
   nb::class_<Builder>(m, "Builder", "Appends nodes to a graph of one float dtype.")
-      .def("__init__",
-           [](Builder* self, const std::string& dtype) { new (self) Builder(dtype_from(dtype)); },
-           "dtype"_a)
+      .def(
+          "__init__",
+          [](Builder* self, const std::string& dtype) { new (self) Builder(dtype_from(dtype)); },
+          "dtype"_a)
       .def_prop_ro("dtype", [](const Builder& b) { return std::string(name_of(b.dtype())); })
-      .def("input",
-           [](Builder& b, std::string name, const std::vector<std::int64_t>& shape, bool batched) {
-             return b.input(std::move(name), Shape(shape), batched);
-           },
-           "name"_a, "shape"_a, "batched"_a = false)
+      .def(
+          "input",
+          [](Builder& b, std::string name, const std::vector<std::int64_t>& shape, bool batched) {
+            return b.input(std::move(name), Shape(shape), batched);
+          },
+          "name"_a, "shape"_a, "batched"_a = false)
       .def("csr_input", &Builder::csr_input, "name"_a, "n_features"_a)
       .def("constant", constant, "value"_a)
       .def("emit", emit, "op"_a, "inputs"_a, "attributes"_a = nb::dict())
-      .def("shape", [](const Builder& b, NodeId n) { return to_tuple(b.type(checked(b, n)).shape); })
+      .def("shape",
+           [](const Builder& b, NodeId n) { return to_tuple(b.type(checked(b, n)).shape); })
       .def("batched", [](const Builder& b, NodeId n) { return b.type(checked(b, n)).batched; })
       .def("is_csr", [](const Builder& b, NodeId n) { return b.type(checked(b, n)).csr; })
       .def("constant_value", constant_value, "node"_a)
       .def("depends_on", depends_on, "output"_a, "inputs"_a)
-      .def("grad",
-           [](Builder& b, NodeId output, const std::vector<NodeId>& wrt) {
-             for (const NodeId node : wrt) checked(b, node);
-             return grad(b, checked(b, output), wrt);
-           },
-           "output"_a, "wrt"_a)
-      .def("build",
-           [](const Builder& b, const std::vector<NodeId>& outputs,
-              std::vector<std::string> names) {
-             for (const NodeId node : outputs) checked(b, node);
-             if (names.size() != outputs.size()) {
-               raise(ErrorKind::value, "buropt: %zu outputs but %zu names", outputs.size(),
-                     names.size());
-             }
-             return std::const_pointer_cast<Graph>(b.build(outputs, std::move(names)));
-           },
-           "outputs"_a, "names"_a);
+      .def(
+          "grad",
+          [](Builder& b, NodeId output, const std::vector<NodeId>& wrt) {
+            for (const NodeId node : wrt) checked(b, node);
+            return grad(b, checked(b, output), wrt);
+          },
+          "output"_a, "wrt"_a)
+      .def(
+          "build",
+          [](const Builder& b, const std::vector<NodeId>& outputs, std::vector<std::string> names) {
+            for (const NodeId node : outputs) checked(b, node);
+            if (names.size() != outputs.size()) {
+              raise(ErrorKind::value, "buropt: %zu outputs but %zu names", outputs.size(),
+                    names.size());
+            }
+            return std::const_pointer_cast<Graph>(b.build(outputs, std::move(names)));
+          },
+          "outputs"_a, "names"_a);
 
   m.def("ops", list_ops, "The primitives: one dict each.");
   m.def("elementwise", elementwise, "name"_a, "arrays"_a,

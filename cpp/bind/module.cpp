@@ -19,10 +19,18 @@ NB_MODULE(_core, m) {
     } catch (const buropt::Error& error) {
       PyObject* type = PyExc_ValueError;
       switch (error.kind()) {
-        case buropt::ErrorKind::value: type = PyExc_ValueError; break;
-        case buropt::ErrorKind::type: type = PyExc_TypeError; break;
-        case buropt::ErrorKind::index: type = PyExc_IndexError; break;
-        case buropt::ErrorKind::memory: type = PyExc_MemoryError; break;
+        case buropt::ErrorKind::value:
+          type = PyExc_ValueError;
+          break;
+        case buropt::ErrorKind::type:
+          type = PyExc_TypeError;
+          break;
+        case buropt::ErrorKind::index:
+          type = PyExc_IndexError;
+          break;
+        case buropt::ErrorKind::memory:
+          type = PyExc_MemoryError;
+          break;
       }
       PyErr_SetString(type, error.what());
     }

@@ -8,7 +8,8 @@
 namespace buropt {
 namespace {
 
-/// A slot should hold at least this much work (multiply-adds), or threads cost more than they bring.
+/// A slot should hold at least this much work (multiply-adds), or threads cost more than they
+/// bring.
 constexpr std::int64_t kSlotWork = 20000;
 constexpr std::int64_t kMaxSlots = 64;
 /// All slots of a batch together hold at most this many accumulator bytes, and adding them up at
@@ -71,8 +72,10 @@ Engine::Engine(std::shared_ptr<const Graph> graph, std::vector<InputRole> inputs
   BUROPT_ASSERT(inputs_.size() == program_.input_buffers.size());
   BUROPT_ASSERT(outputs_.size() == program_.outputs.size());
   if (!program_.has_batch()) {
-    if (program_.dtype == DType::float32) scalar32_ = ScalarProgram<float>::compile(*graph);
-    else scalar64_ = ScalarProgram<double>::compile(*graph);
+    if (program_.dtype == DType::float32)
+      scalar32_ = ScalarProgram<float>::compile(*graph);
+    else
+      scalar64_ = ScalarProgram<double>::compile(*graph);
   }
   work_per_sample_ = program_.work_per_sample;
   for (const CsrData& csr : data_.csr) {
@@ -162,8 +165,10 @@ void Engine::run_scalar(std::span<const std::byte* const> vectors, const Batch& 
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
       out[k] = reinterpret_cast<T*>(output(batch, k));
     }
-    if constexpr (std::is_same_v<T, float>) scalar32_->run(in, out, workspace.registers32);
-    else scalar64_->run(in, out, workspace.registers64);
+    if constexpr (std::is_same_v<T, float>)
+      scalar32_->run(in, out, workspace.registers32);
+    else
+      scalar64_->run(in, out, workspace.registers64);
   });
 }
 
@@ -179,8 +184,8 @@ void Engine::run_tiles(std::span<const std::byte* const> vectors, double scale,
     if (role.kind == InputRole::scale) buffer = w.scale;
     if (role.kind != InputRole::vector) continue;
     // Inputs are only read.
-    buffer = const_cast<std::byte*>(vectors[at(role.number)]) +
-             role.offset * size_of(program_.dtype);
+    buffer =
+        const_cast<std::byte*>(vectors[at(role.number)]) + role.offset * size_of(program_.dtype);
   }
   for (std::size_t k = 0; k < outputs_.size(); ++k) {
     if (program_.outputs[k].in_place) {
@@ -262,7 +267,8 @@ void Engine::run_slot(const Run& run, std::int64_t task, ThreadState& state) con
       run.first_task.begin() - 1);
   const Batch& batch = run.batches[at(batch_number)];
   const std::int64_t slot = task - run.first_task[at(batch_number)];
-  const std::int64_t slots = run.first_task[at(batch_number) + 1] - run.first_task[at(batch_number)];
+  const std::int64_t slots =
+      run.first_task[at(batch_number) + 1] - run.first_task[at(batch_number)];
   const std::int64_t rows = run.tile_rows[at(batch_number)];
   const std::int64_t tiles = (batch.count + rows - 1) / rows;
 
@@ -328,7 +334,8 @@ void Engine::combine(const Run& run, std::int64_t batch, int threads) const {
   std::byte* first = w.slots.data() + run.first_task[at(batch)] * bytes;
   const std::int64_t slots = run.first_task[at(batch) + 1] - run.first_task[at(batch)];
   const std::int64_t n = bytes / size_of(program_.dtype);
-  const std::int64_t parts = n > kParallelCombine ? (n + kParallelCombine - 1) / kParallelCombine : 1;
+  const std::int64_t parts =
+      n > kParallelCombine ? (n + kParallelCombine - 1) / kParallelCombine : 1;
   const auto add_part = [&](std::int64_t part, int) {
     const std::int64_t begin = n * part / parts;
     const std::int64_t length = n * (part + 1) / parts - begin;

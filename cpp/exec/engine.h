@@ -1,8 +1,8 @@
 // Engine: a program bound to data, run over batches by a thread pool.
 //
 // A batch is cut into slots by its size and the program alone; a slot's samples run in tiles, in
-// order, into the slot's accumulators; the slots of a batch are added along a fixed binary tree. The
-// threads only decide who works on which slot, so every thread count gives the same bits.
+// order, into the slot's accumulators; the slots of a batch are added along a fixed binary tree.
+// The threads only decide who works on which slot, so every thread count gives the same bits.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,8 @@ namespace buropt {
 struct InputRole {
   enum Kind { vector, dense_data, csr_data, scale, weight };
   Kind kind = vector;
-  std::int32_t number = 0;   ///< which vector or data array
-  std::int64_t offset = 0;   ///< element of the vector at which this input begins
+  std::int32_t number = 0;  ///< which vector or data array
+  std::int64_t offset = 0;  ///< element of the vector at which this input begins
 };
 
 /// Where a graph output goes.
@@ -36,7 +36,7 @@ struct DenseData {
   std::int64_t row_size = 0;  ///< elements
 };
 struct CsrData {
-  const std::byte* values = nullptr;
+  const std::byte* values = nullptr;  ///< nullptr: all are 1
   const std::int32_t* columns = nullptr;
   const std::int64_t* row_starts = nullptr;
 };
@@ -65,8 +65,8 @@ class Engine {
   bool is_scalar() const { return scalar32_ || scalar64_; }
   std::size_t n_instructions() const;
 
-  /// Evaluates the program on every batch. vectors: pointers in the program's dtype; scale: the value
-  /// of the input of that role. Thread-safe.
+  /// Evaluates the program on every batch. vectors: pointers in the program's dtype; scale: the
+  /// value of the input of that role. Thread-safe.
   void run(std::span<const std::byte* const> vectors, double scale, std::span<const Batch> batches,
            int threads) const;
 

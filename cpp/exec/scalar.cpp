@@ -10,12 +10,14 @@ constexpr std::size_t kMaxInstructions = 4096;
 constexpr std::int64_t kMaxElements = 4096;
 
 template <class T>
-void stop(T*, const ScalarInstruction<T>*) noexcept {}
+void stop(T*, const ScalarInstruction<T>*) {}
 
 template <class T>
 auto handler_of(const Op& record) {
-  if constexpr (std::is_same_v<T, float>) return record.scalar.f32;
-  else return record.scalar.f64;
+  if constexpr (std::is_same_v<T, float>)
+    return record.scalar.f32;
+  else
+    return record.scalar.f64;
 }
 
 }  // namespace
@@ -40,9 +42,12 @@ class ScalarCompiler final : public ElementEmitter {
       const Op& record = buropt::op(node.op);
       node_ = i;
       registers_[i].assign(size(node.type), -1);
-      if (record.elements != nullptr) record.elements(*this);
-      else if (handler_of<T>(record) != nullptr) elementwise(record);
-      else return std::nullopt;
+      if (record.elements != nullptr)
+        record.elements(*this);
+      else if (handler_of<T>(record) != nullptr)
+        elementwise(record);
+      else
+        return std::nullopt;
       if (p_.code_.size() > kMaxInstructions) return std::nullopt;
     }
     for (std::size_t k = 0; k < g_.outputs.size(); ++k) {
@@ -99,11 +104,10 @@ class ScalarCompiler final : public ElementEmitter {
     const Node& node = g_.nodes[i];
     const auto first = static_cast<std::int32_t>(p_.initial_.size());
     for (std::int64_t e = 0; e < node.type.size(); ++e) {
-      const T value =
-          node.is_constant
-              ? reinterpret_cast<const T*>(
-                    g_.constants[static_cast<std::size_t>(node.slot)]->data())[e]
-              : T(0);
+      const T value = node.is_constant
+                          ? reinterpret_cast<const T*>(
+                                g_.constants[static_cast<std::size_t>(node.slot)]->data())[e]
+                          : T(0);
       registers_[i].push_back(new_register(value));
     }
     if (node.is_input()) p_.loads_.push_back({node.slot, first, node.type.size()});
@@ -121,8 +125,10 @@ class ScalarCompiler final : public ElementEmitter {
         const int operand = static_cast<int>(k);
         regs[k] = in(operand, broadcast_element(in_type(operand).shape, shape, e));
       }
-      if (record.name == "add") out(e, emit("add", regs, 0));
-      else out(e, append(record, regs, number));
+      if (record.name == "add")
+        out(e, emit("add", regs, 0));
+      else
+        out(e, append(record, regs, number));
     }
   }
 

@@ -27,7 +27,8 @@ class Arena {
 
   void give_back(std::int64_t offset, std::int64_t bytes) {
     auto it = free_.emplace(offset, rounded(bytes)).first;
-    if (const auto next = std::next(it); next != free_.end() && it->first + it->second == next->first) {
+    if (const auto next = std::next(it);
+        next != free_.end() && it->first + it->second == next->first) {
       it->second += next->second;
       free_.erase(next);
     }

@@ -111,8 +111,8 @@ std::optional<double> Builder::uniform_value(NodeId node) const {
 NodeId Builder::emit(OpId id, std::span<const NodeId> inputs, const Attributes& attributes) {
   const Op& record = buropt::op(id);
   if (record.arity >= 0 && static_cast<int>(inputs.size()) != record.arity) {
-    raise(ErrorKind::type, "buropt.%s takes %d operands, got %zu",
-          std::string(record.name).c_str(), record.arity, inputs.size());
+    raise(ErrorKind::type, "buropt.%s takes %d operands, got %zu", std::string(record.name).c_str(),
+          record.arity, inputs.size());
   }
   if (record.simplify != nullptr) {
     const NodeId simpler = record.simplify(*this, inputs, attributes);
@@ -122,8 +122,8 @@ NodeId Builder::emit(OpId id, std::span<const NodeId> inputs, const Attributes& 
   const auto [first, last] = seen_.equal_range(hash);
   for (auto it = first; it != last; ++it) {
     const Node& other = at(it->second);
-    if (other.op == id && std::equal(inputs.begin(), inputs.end(), other.inputs.begin(),
-                                     other.inputs.end()) &&
+    if (other.op == id &&
+        std::equal(inputs.begin(), inputs.end(), other.inputs.begin(), other.inputs.end()) &&
         other.attributes == attributes) {
       return it->second;
     }

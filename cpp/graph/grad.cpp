@@ -1,9 +1,10 @@
 // Reverse accumulation as a graph transform.
 //
 // The nodes between the wrt's and the output are visited from the back; each primitive's reverse
-// rule emits the cotangents of its operands. An unbatched operand of a batched node collects the sum
-// over the samples; a broadcast operand the sum over the broadcast axes. What depends on the branch
-// of a `where` is guarded: where its cotangent is 0, its contribution is 0 whatever the slope is.
+// rule emits the cotangents of its operands. An unbatched operand of a batched node collects the
+// sum over the samples; a broadcast operand the sum over the broadcast axes. What depends on the
+// branch of a `where` is guarded: where its cotangent is 0, its contribution is 0 whatever the
+// slope is.
 #include <algorithm>
 
 #include "graph/builder.h"
@@ -40,7 +41,9 @@ class Reverse {
     bool changed = false;
     for (NodeId id = 0; id <= output; ++id) {
       renamed[index(id)] = id;
-      if (!needed[index(id)] || b_.at(id).op == kNoOp) continue;
+      // A wrt stands for itself: how it was computed plays no part, so it keeps its number.
+      const bool is_wrt = std::find(wrt_.begin(), wrt_.end(), id) != wrt_.end();
+      if (!needed[index(id)] || is_wrt || b_.at(id).op == kNoOp) continue;
       const Op& record = op(b_.at(id).op);
       std::vector<NodeId> inputs = b_.at(id).inputs;
       bool moved = false;
@@ -99,7 +102,8 @@ class Reverse {
         contribution =
             b_.emit("where", {b_.emit("not_equal", {cotangent, zero}), contribution, zero});
       }
-      add(view.inputs[k], with_type(contribution, contribution_type(view, record, k, contribution)));
+      add(view.inputs[k],
+          with_type(contribution, contribution_type(view, record, k, contribution)));
     }
   }
 
@@ -168,7 +172,8 @@ class Reverse {
 std::vector<NodeId> grad(Builder& builder, NodeId output, std::span<const NodeId> wrt) {
   const Type type = builder.type(output);
   if (type.shape.rank() != 0 || type.batched) {
-    raise(ErrorKind::type, "buropt.grad: the function must return a scalar, got an array of shape %s",
+    raise(ErrorKind::type,
+          "buropt.grad: the function must return a scalar, got an array of shape %s",
           type.shape.str().c_str());
   }
   return Reverse(builder, output, wrt).run();

@@ -1,5 +1,5 @@
-// Graph: an immutable list of nodes in SSA form. A node is a primitive, its operands' numbers, static
-// attributes and a type; operands always come before their users, so every sweep is a loop.
+// Graph: an immutable list of nodes in SSA form. A node is a primitive, its operands' numbers,
+// static attributes and a type; operands always come before their users, so every sweep is a loop.
 #pragma once
 
 #include <memory>

@@ -48,9 +48,10 @@ class Planner {
       for (const NodeId input : node.inputs) after = after || summed[at(input)];
       const bool reduces = op(node.op).batching == Batching::reduces;
       if ((node.type.batched || reduces) && after) {
-        raise(ErrorKind::value,
-              "buropt: a sample's value depends on a sum over the batch; the loss of one sample may "
-              "only use that sample");
+        raise(
+            ErrorKind::value,
+            "buropt: a sample's value depends on a sum over the batch; the loss of one sample may "
+            "only use that sample");
       }
       stage_[at(i)] = node.type.batched || reduces ? Stage::tile
                       : after                      ? Stage::after
@@ -71,11 +72,16 @@ class Planner {
       }
       buffer_[at(i)] = static_cast<std::int32_t>(p_.places.size());
       Place place;
-      if (node.is_constant) place = {Where::constant, node.slot};
-      else if (node.is_input()) place = {Where::input, node.slot};
-      else if (op(node.op).batching == Batching::reduces) place.where = Where::accumulator;
-      else if (stage_[at(i)] == Stage::tile) place.where = Where::tile;
-      else place.where = Where::shared;
+      if (node.is_constant)
+        place = {Where::constant, node.slot};
+      else if (node.is_input())
+        place = {Where::input, node.slot};
+      else if (op(node.op).batching == Batching::reduces)
+        place.where = Where::accumulator;
+      else if (stage_[at(i)] == Stage::tile)
+        place.where = Where::tile;
+      else
+        place.where = Where::shared;
       p_.places.push_back(place);
       owner_.push_back(static_cast<NodeId>(i));
     }
@@ -106,8 +112,9 @@ class Planner {
     return result;
   }
 
-  /// The place in the order of each buffer's last reader. Tiles repeat, and `after` repeats for every
-  /// batch of a call, so what comes to them from an earlier stage lives until the last instruction.
+  /// The place in the order of each buffer's last reader. Tiles repeat, and `after` repeats for
+  /// every batch of a call, so what comes to them from an earlier stage lives until the last
+  /// instruction.
   void find_lifetimes() {
     order_ = order();
     last_use_.assign(p_.places.size(), -1);
@@ -173,7 +180,8 @@ class Planner {
           place.offset = p_.places[at(*taken)].offset;
           dead.erase(taken);
         } else {
-          place.offset = (place.where == Where::tile ? tile : shared).take(bytes(node, p_.max_rows));
+          place.offset =
+              (place.where == Where::tile ? tile : shared).take(bytes(node, p_.max_rows));
         }
       }
       for (const std::int32_t b : dead) {
@@ -235,18 +243,18 @@ class Planner {
     if (!op(node.op).name.starts_with("matmul")) return kElementWork * size;
     // (m k) (k n) (m n) is the square of m k n.
     const auto area = [&](const Type& type) { return static_cast<double>(type.size()); };
-    const double product = area(g_.node(node.inputs[0]).type) *
-                           area(g_.node(node.inputs[1]).type) * area(node.type);
+    const double product =
+        area(g_.node(node.inputs[0]).type) * area(g_.node(node.inputs[1]).type) * area(node.type);
     return std::max(size, static_cast<std::int64_t>(std::sqrt(product)));
   }
 
   const Graph& g_;
   Program p_;
   std::vector<Stage> stage_;
-  std::vector<std::int32_t> buffer_;     ///< by node
-  std::vector<NodeId> owner_;            ///< by buffer
-  std::vector<std::int64_t> order_;      ///< nodes that run
-  std::vector<std::int64_t> last_use_;   ///< by buffer
+  std::vector<std::int32_t> buffer_;    ///< by node
+  std::vector<NodeId> owner_;           ///< by buffer
+  std::vector<std::int64_t> order_;     ///< nodes that run
+  std::vector<std::int64_t> last_use_;  ///< by buffer
 };
 
 }  // namespace

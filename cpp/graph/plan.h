@@ -18,8 +18,8 @@ namespace buropt {
 
 enum class Where : std::uint8_t { unused, constant, input, output, shared, tile, accumulator };
 
-/// Where a buffer stands: a byte offset into its arena or slot, or the number of the constant, input
-/// or output.
+/// Where a buffer stands: a byte offset into its arena or slot, or the number of the constant,
+/// input or output.
 struct Place {
   Where where = Where::unused;
   std::int64_t offset = 0;

@@ -6,19 +6,20 @@
 
 namespace buropt {
 
-// With u = (e^(2|x|) - 1) / 2, tanh |x| = u / (u + 1): nothing cancels, small x stay exact.
+// With u = (e^(2|x|) - 1) / 2, tanh |x| = u / (u + 1): nothing cancels, small x stay exact. The
+// roundings of u and of u + 1 are put back after the division, with 1 - tanh |x| = 1 / (u + 1).
 template <Real T>
 BUROPT_INLINE T tanh(T x) noexcept {
   const T largest = T(20);  // tanh rounds to 1 well before, in both precisions
   const T magnitude = min(largest, abs(x));
-  const auto [scale, fraction] = detail::expm1_parts(magnitude + magnitude);
+  const auto [scale, fraction, fraction_error] = detail::expm1_parts(magnitude + magnitude);
   const T u = fma(scale, fraction, scale - T(0.5f));
   const T denominator = u + T(1);
-  // u + 1 = denominator + lost exactly
   const T lost = min(u, T(1)) - (denominator - max(u, T(1)));
   const T quotient = u / denominator;
-  // Undoes the rounding of the denominator; 1 - quotient is its reciprocal.
-  const T y = fma(-quotient * lost, T(1) - quotient, quotient);
+  const T reciprocal = T(1) - quotient;
+  const T missing = rounded_product(scale * fraction_error, reciprocal);
+  const T y = fma(fma(-quotient, lost, missing), reciprocal, quotient);
   return from_bits<T>(bits(y) | sign_bit(x));
 }
 

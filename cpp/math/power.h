@@ -125,7 +125,7 @@ BUROPT_INLINE T repeated_product(DoubleWord<T> x, unsigned n) noexcept {
 
 }  // namespace detail
 
-// x^n, exactly as defined by products: x^0 = 1 also for a NaN, right for negative x and for 0.
+// x^n without a logarithm for |n| up to kMostProducts. x^0 = 1, also for a NaN.
 template <Real T>
 BUROPT_INLINE T powi(T x, int n) noexcept {
   switch (n) {

@@ -20,7 +20,7 @@ struct TrigConstants;
 template <>
 struct TrigConstants<double> {
   static constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
-  // pi/2 in parts. The product of any but the last with an n below 2^20 is exact.
+  // pi/2 in parts, all but the last short enough for exact products with any n that occurs.
   static constexpr double kParts[] = {0x1.921fb544p+0, 0x1.0b4611a6p-34, 0x1.3198a2e037073p-69};
   static constexpr double kLargest = 0x1p20;
   // The reduced argument is good to n 2^-121, so to 2^-57 of itself unless it is below n 2^-64.

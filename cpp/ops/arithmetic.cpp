@@ -18,37 +18,55 @@ struct Add {
   static constexpr std::string_view name = "add", doc = "Sum of two arrays.";
   static constexpr int arity = 2;
   template <class T>
-  static T value(T a, T b) { return a + b; }
+  static T value(T a, T b) {
+    return a + b;
+  }
   template <class T>
-  static T slope_a(T, T, T) { return T(1); }
+  static T slope_a(T, T, T) {
+    return T(1);
+  }
   template <class T>
-  static T slope_b(T, T, T) { return T(1); }
+  static T slope_b(T, T, T) {
+    return T(1);
+  }
 };
 
 struct Subtract {
   static constexpr std::string_view name = "subtract", doc = "Difference of two arrays.";
   static constexpr int arity = 2;
   template <class T>
-  static T value(T a, T b) { return a - b; }
+  static T value(T a, T b) {
+    return a - b;
+  }
   template <class T>
-  static T slope_a(T, T, T) { return T(1); }
+  static T slope_a(T, T, T) {
+    return T(1);
+  }
   template <class T>
-  static T slope_b(T, T, T) { return T(-1); }
+  static T slope_b(T, T, T) {
+    return T(-1);
+  }
 };
 
 struct Multiply {
   static constexpr std::string_view name = "multiply", doc = "Product of two arrays.";
   static constexpr int arity = 2;
   template <class T>
-  static T value(T a, T b) { return a * b; }
+  static T value(T a, T b) {
+    return a * b;
+  }
   static NodeId identity(Emitter& e, std::span<const NodeId> in) {
     const NodeId found = neutral(e, in[0], in[1], 1);
     return found != kNone ? found : neutral(e, in[1], in[0], 1);
   }
   template <class T>
-  static T slope_a(T, T b, T) { return b; }
+  static T slope_a(T, T b, T) {
+    return b;
+  }
   template <class T>
-  static T slope_b(T a, T, T) { return a; }
+  static T slope_b(T a, T, T) {
+    return a;
+  }
 };
 
 struct Divide {
@@ -56,28 +74,38 @@ struct Divide {
   static constexpr int arity = 2;
   static constexpr bool fused = true, singular = true;
   template <class T>
-  static T value(T a, T b) { return a / b; }
+  static T value(T a, T b) {
+    return a / b;
+  }
   static NodeId identity(Emitter& e, std::span<const NodeId> in) {
     return neutral(e, in[0], in[1], 1);
   }
   template <class T>
-  static T slope_a(T, T b, T) { return T(1) / b; }
+  static T slope_a(T, T b, T) {
+    return T(1) / b;
+  }
   template <class T>
-  static T slope_b(T, T b, T y) { return -y / b; }
+  static T slope_b(T, T b, T y) {
+    return -y / b;
+  }
 };
 
 struct Negative {
   static constexpr std::string_view name = "negative", doc = "Minus x.";
   static constexpr int arity = 1;
   template <class T>
-  static T value(T x) { return -x; }
+  static T value(T x) {
+    return -x;
+  }
   static NodeId identity(Emitter& e, std::span<const NodeId> in) {
     static const OpId negative = find_op("negative");
     const Definition d = e.definition(in[0]);
     return d.op == negative ? d.inputs[0] : kNone;
   }
   template <class T>
-  static T slope(T, T) { return T(-1); }
+  static T slope(T, T) {
+    return T(-1);
+  }
 };
 
 struct Reciprocal {
@@ -86,9 +114,13 @@ struct Reciprocal {
   static constexpr bool fused = true, singular = true;
   static constexpr From slope_from = From::output;
   template <class T>
-  static T value(T x) { return T(1) / x; }
+  static T value(T x) {
+    return T(1) / x;
+  }
   template <class T>
-  static T slope(T, T y) { return -(y * y); }
+  static T slope(T, T y) {
+    return -(y * y);
+  }
 };
 
 struct Square {
@@ -97,9 +129,13 @@ struct Square {
   static constexpr bool fused = true;
   static constexpr From slope_from = From::input;
   template <class T>
-  static T value(T x) { return x * x; }
+  static T value(T x) {
+    return x * x;
+  }
   template <class T>
-  static T slope(T x, T) { return x + x; }
+  static T slope(T x, T) {
+    return x + x;
+  }
 };
 
 struct Sqrt {
@@ -109,9 +145,13 @@ struct Sqrt {
   static constexpr From slope_from = From::output;
   static constexpr std::array<double, 2> domain{0.01, 9};
   template <class T>
-  static T value(T x) { return sqrt(x); }
+  static T value(T x) {
+    return sqrt(x);
+  }
   template <class T>
-  static T slope(T, T y) { return T(0.5) / y; }
+  static T slope(T, T y) {
+    return T(0.5) / y;
+  }
 };
 
 }  // namespace

@@ -39,8 +39,10 @@ void batch_sum_kernel(const Instruction& s, const Frame& frame) noexcept {
   const std::int64_t size = s.numbers[0];
   const T* in = buffer_as<const T>(frame, s.in[0]);
   T* out = buffer_as<T>(frame, s.out);
-  if (size == 1) *out += sum(in, frame.rows);
-  else sum_axis(in, 1, frame.rows, size, out, true);
+  if (size == 1)
+    *out += sum(in, frame.rows);
+  else
+    sum_axis(in, 1, frame.rows, size, out, true);
 }
 
 Type infer_to_batched(std::span<const Type> in, const Attributes&) {
@@ -83,8 +85,7 @@ std::vector<Op> batch_ops() {
     return e.type(inputs[0]).batched ? inputs[0] : kNone;
   };
   spread.infer = infer_to_batched;
-  spread.reverse = [](Emitter& e, const NodeView&, NodeId cotangent,
-                      std::span<NodeId> cotangents) {
+  spread.reverse = [](Emitter& e, const NodeView&, NodeId cotangent, std::span<NodeId> cotangents) {
     cotangents[0] = e.emit("batch_sum", {cotangent});
   };
   spread.lower = [](const LowerContext& c, Instruction& s) {

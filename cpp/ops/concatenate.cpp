@@ -17,10 +17,11 @@ Type infer(std::span<const Type> in, const Attributes& attributes) {
       valid = a == axis || in[k].shape[a] == out.shape[a];
     }
     if (!valid) {
-      raise(ErrorKind::value,
-            "buropt.concatenate: array 0 has shape %s and array %zu has shape %s; they must have the "
-            "same axes and differ only along axis %d",
-            in[0].shape.str().c_str(), k, in[k].shape.str().c_str(), axis);
+      raise(
+          ErrorKind::value,
+          "buropt.concatenate: array 0 has shape %s and array %zu has shape %s; they must have the "
+          "same axes and differ only along axis %d",
+          in[0].shape.str().c_str(), k, in[k].shape.str().c_str(), axis);
     }
     if (k > 0) out.shape[axis] += in[k].shape[axis];
     out.batched = out.batched || in[k].batched;
@@ -37,14 +38,14 @@ void reverse(Emitter& e, const NodeView& node, NodeId cotangent, std::span<NodeI
     std::vector<std::int64_t> starts(rank, 0);
     starts[axis] = start;
     start += shape[static_cast<int>(axis)];
-    cotangents[k] =
-        e.emit("slice", {cotangent},
-               Attributes(starts, {shape.begin(), shape.end()}, std::vector<std::int64_t>(rank, 1)));
+    cotangents[k] = e.emit(
+        "slice", {cotangent},
+        Attributes(starts, {shape.begin(), shape.end()}, std::vector<std::int64_t>(rank, 1)));
   }
 }
 
-// numbers: outer extent, out run length, then per operand: run length, elements per sample (0 for an
-// unbatched operand).
+// numbers: outer extent, out run length, then per operand: run length, elements per sample (0 for
+// an unbatched operand).
 template <class T>
 void kernel(const Instruction& s, const Frame& frame) noexcept {
   const std::int64_t* n = s.numbers.data();

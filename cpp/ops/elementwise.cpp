@@ -39,8 +39,10 @@ NodeId simplify(Emitter& e, std::string_view name, std::span<const NodeId> input
     if (d.op != broadcast_to && d.op != to_batched) continue;
     const NodeId kept = std::exchange(operand, d.inputs[0]);
     const std::vector<Type> types = types_of(e, operands);
-    if (infer(name, types) == out && plan_loop(types, out)) changed = true;
-    else operand = kept;
+    if (infer(name, types) == out && plan_loop(types, out))
+      changed = true;
+    else
+      operand = kept;
   }
   if (changed) return e.emit(find_op(name), operands, {});
   if (plan_loop(types_of(e, operands), out)) return kNone;

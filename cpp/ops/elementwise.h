@@ -58,9 +58,12 @@ constexpr From slope_from() {
 template <class F, int K, class T, class... Operands>
 T pull(T cotangent, Operands... operands_and_y) {
   const T slope = [&] {
-    if constexpr (F::arity == 1) return F::slope(operands_and_y...);
-    else if constexpr (K == 0) return F::slope_a(operands_and_y...);
-    else return F::slope_b(operands_and_y...);
+    if constexpr (F::arity == 1)
+      return F::slope(operands_and_y...);
+    else if constexpr (K == 0)
+      return F::slope_a(operands_and_y...);
+    else
+      return F::slope_b(operands_and_y...);
   }();
   if constexpr (is_singular<F>()) {
     return select(cotangent == T(0), T(0), cotangent * slope);
@@ -79,13 +82,17 @@ struct Pull {
 
   template <class T>
   static T value(T cotangent, T a) {
-    if constexpr (F::arity == 1) return pull<F, K>(cotangent, a, a);
-    else return pull<F, K>(cotangent, a, a, a);  // From::output: only the value is looked at
+    if constexpr (F::arity == 1)
+      return pull<F, K>(cotangent, a, a);
+    else
+      return pull<F, K>(cotangent, a, a, a);  // From::output: only the value is looked at
   }
   template <class T>
   static T value(T cotangent, T a, T b) {
-    if constexpr (F::arity == 1) return pull<F, K>(cotangent, a, b);
-    else return pull<F, K>(cotangent, a, b, a);  // From::input: the value is not looked at
+    if constexpr (F::arity == 1)
+      return pull<F, K>(cotangent, a, b);
+    else
+      return pull<F, K>(cotangent, a, b, a);  // From::input: the value is not looked at
   }
   template <class T>
   static T value(T cotangent, T a, T b, T y) {
@@ -137,7 +144,7 @@ void kernel(const Instruction& s, const Frame& frame) noexcept {
 }
 
 template <class F, class T, int N>
-void scalar_handler(T* registers, const ScalarInstruction<T>* at) noexcept {
+void scalar_handler(T* registers, const ScalarInstruction<T>* at) {
   std::array<T, N> operands;
   for (std::size_t k = 0; k < N; ++k) operands[k] = registers[at->in[k]];
   registers[at->out] = call<F, T>(operands, std::make_index_sequence<N>());
@@ -176,9 +183,12 @@ NodeId expand(Emitter& e, std::span<const NodeId> inputs) {
   const DType dtype = e.type(inputs[0]).dtype;
   const auto at = [&](std::size_t i) { return Symbol(e, inputs[i]); };
   using P = Pull<F, K>;
-  if constexpr (P::arity == 2) return P::template value<Symbol>(at(0), at(1)).in(e, dtype);
-  else if constexpr (P::arity == 3) return P::template value<Symbol>(at(0), at(1), at(2)).in(e, dtype);
-  else return P::template value<Symbol>(at(0), at(1), at(2), at(3)).in(e, dtype);
+  if constexpr (P::arity == 2)
+    return P::template value<Symbol>(at(0), at(1)).in(e, dtype);
+  else if constexpr (P::arity == 3)
+    return P::template value<Symbol>(at(0), at(1), at(2)).in(e, dtype);
+  else
+    return P::template value<Symbol>(at(0), at(1), at(2), at(3)).in(e, dtype);
 }
 
 /// Names of the derived instructions.
@@ -250,8 +260,10 @@ Op pull_record() {
 template <class F>
 void append(std::vector<Op>& ops) {
   Op record = basic_record<F>();
-  if constexpr (requires { F::reverse; }) record.reverse = F::reverse;
-  else record.reverse = reverse<F>;
+  if constexpr (requires { F::reverse; })
+    record.reverse = F::reverse;
+  else
+    record.reverse = reverse<F>;
   ops.push_back(record);
   if constexpr (is_fused<F>()) {
     ops.push_back(pull_record<F, 0>());

@@ -11,9 +11,13 @@ struct Exp {
   static constexpr int arity = 1;
   static constexpr From slope_from = From::output;
   template <class T>
-  static T value(T x) { return exp(x); }
+  static T value(T x) {
+    return exp(x);
+  }
   template <class T>
-  static T slope(T, T y) { return y; }
+  static T slope(T, T y) {
+    return y;
+  }
 };
 
 struct Expm1 {
@@ -22,9 +26,13 @@ struct Expm1 {
   static constexpr bool fused = true;
   static constexpr From slope_from = From::input;
   template <class T>
-  static T value(T x) { return expm1(x); }
+  static T value(T x) {
+    return expm1(x);
+  }
   template <class T>
-  static T slope(T x, T) { return exp(x); }  // y + 1 would lose all digits for x << 0
+  static T slope(T x, T) {
+    return exp(x);
+  }  // y + 1 would lose all digits for x << 0
 };
 
 struct Log {
@@ -34,9 +42,13 @@ struct Log {
   static constexpr From slope_from = From::input;
   static constexpr std::array<double, 2> domain{0.05, 9};
   template <class T>
-  static T value(T x) { return log(x); }
+  static T value(T x) {
+    return log(x);
+  }
   template <class T>
-  static T slope(T x, T) { return T(1) / x; }
+  static T slope(T x, T) {
+    return T(1) / x;
+  }
 };
 
 struct Log1p {
@@ -46,9 +58,13 @@ struct Log1p {
   static constexpr From slope_from = From::input;
   static constexpr std::array<double, 2> domain{-0.9, 9};
   template <class T>
-  static T value(T x) { return log1p(x); }
+  static T value(T x) {
+    return log1p(x);
+  }
   template <class T>
-  static T slope(T x, T) { return T(1) / (T(1) + x); }
+  static T slope(T x, T) {
+    return T(1) / (T(1) + x);
+  }
 };
 
 struct Expit {
@@ -56,9 +72,13 @@ struct Expit {
   static constexpr int arity = 1;
   static constexpr bool fused = true;
   template <class T>
-  static T value(T x) { return expit(x); }
+  static T value(T x) {
+    return expit(x);
+  }
   template <class T>
-  static T slope(T x, T y) { return y * expit(-x); }  // y (1 - y) would be 0 for large x
+  static T slope(T x, T y) {
+    return y * expit(-x);
+  }  // y (1 - y) would be 0 for large x
 };
 
 struct Logaddexp {
@@ -67,7 +87,9 @@ struct Logaddexp {
   static constexpr bool fused = true;
   static constexpr From slope_from = From::input;
   template <class T>
-  static T value(T a, T b) { return logaddexp(a, b); }
+  static T value(T a, T b) {
+    return logaddexp(a, b);
+  }
   // A bounded weight instead of exp(a - y): no overflow at any order. Equal infinities have no
   // difference: two +inf share the cotangent, two -inf get none.
   template <class T>
@@ -77,7 +99,9 @@ struct Logaddexp {
     return select(d == d, expit(d), infinite);
   }
   template <class T>
-  static T slope_b(T a, T b, T) { return slope_a(b, a, a); }
+  static T slope_b(T a, T b, T) {
+    return slope_a(b, a, a);
+  }
 };
 
 struct Tanh {
@@ -86,7 +110,9 @@ struct Tanh {
   static constexpr bool fused = true;
   static constexpr From slope_from = From::input;
   template <class T>
-  static T value(T x) { return tanh(x); }
+  static T value(T x) {
+    return tanh(x);
+  }
   // sech^2 from exp(-2|x|); 1 - y * y would lose its digits from |x| = 3 on.
   template <class T>
   static T slope(T x, T) {

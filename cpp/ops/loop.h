@@ -1,8 +1,8 @@
 // Loop: how an elementwise instruction walks its operands.
 //
 // The batch axis and the axes of a sample are merged wherever every operand allows it. What is left
-// must be at most two nested loops, the inner one with stride 1 or 0 (the same value again) for each
-// operand; the builder inserts explicit broadcasts where that does not hold.
+// must be at most two nested loops, the inner one with stride 1 or 0 (the same value again) for
+// each operand; the builder inserts explicit broadcasts where that does not hold.
 #pragma once
 
 #include <optional>

@@ -1,8 +1,8 @@
 // matmul {"transpose_a"}, {"transpose_b"} and matmul_batch_sum, the same summed over the samples.
 //
-// The primitive itself is a product of matrices op(A) (m, k) op(B) (k, n); vectors are given an axis
-// of length 1 by simplify. A batched row times an unbatched matrix is one tall product over all
-// rows of a tile, and the cotangent of the matrix is one product that adds straight into the
+// The primitive itself is a product of matrices op(A) (m, k) op(B) (k, n); vectors are given an
+// axis of length 1 by simplify. A batched row times an unbatched matrix is one tall product over
+// all rows of a tile, and the cotangent of the matrix is one product that adds straight into the
 // accumulator.
 #include <algorithm>
 
@@ -18,7 +18,9 @@ bool flag(const Attributes& attributes, int list) {
   return !attributes[list].empty() && attributes[list][0] != 0;
 }
 
-Attributes flags(bool transpose_a, bool transpose_b) { return Attributes({transpose_a}, {transpose_b}); }
+Attributes flags(bool transpose_a, bool transpose_b) {
+  return Attributes({transpose_a}, {transpose_b});
+}
 
 struct Sizes {
   std::int64_t m, k, n;
@@ -31,8 +33,8 @@ Sizes sizes_of(std::span<const Type> in, const Attributes& attributes) {
   const Shape& a = in[0].shape;
   const Shape& b = in[1].shape;
   if (a.rank() != 2 || b.rank() != 2 || a[ta ? 0 : 1] != b[tb ? 1 : 0]) {
-    raise(ErrorKind::value, "buropt.matmul: inner sizes differ: a is %s, b is %s",
-          a.str().c_str(), b.str().c_str());
+    raise(ErrorKind::value, "buropt.matmul: inner sizes differ: a is %s, b is %s", a.str().c_str(),
+          b.str().c_str());
   }
   return {a[ta ? 1 : 0], a[ta ? 0 : 1], b[tb ? 0 : 1]};
 }
@@ -65,8 +67,8 @@ NodeId simplify_operands(Emitter& e, NodeId a, NodeId b) {
   if (ra < 1 || rb < 1 || ra > 2 || rb > 2 || sa[ra - 1] != sb[0]) {
     raise(ErrorKind::value, "buropt.matmul: inner sizes differ: a is %s, b is %s%s",
           sa.str().c_str(), sb.str().c_str(),
-          ra > 2 || rb > 2    ? "; arrays of more than 2 axes are not supported"
-          : ra < 1 || rb < 1  ? "; scalars multiply with *"
+          ra > 2 || rb > 2                 ? "; arrays of more than 2 axes are not supported"
+          : ra < 1 || rb < 1               ? "; scalars multiply with *"
           : rb == 2 && sa[ra - 1] == sb[1] ? "; did you mean a @ b.T?"
                                            : "");
   }
@@ -106,7 +108,8 @@ NodeId simplify(Emitter& e, std::span<const NodeId> inputs, const Attributes& at
     const NodeId product = e.emit("matmul", {rows, inputs[0]}, flags(false, !ta));
     return reshape(e, product, {s.m, 1});
   }
-  // A number times a vector. (Batched, it stays a product, whose sum over the samples is one kernel.)
+  // A number times a vector. (Batched, it stays a product, whose sum over the samples is one
+  // kernel.)
   if (!in[0].batched && !in[1].batched && s.k == 1 && (s.m == 1 || s.n == 1)) {
     const NodeId left = reshape(e, inputs[0], {s.m, 1});
     const NodeId right = reshape(e, inputs[1], {1, s.n});
@@ -179,9 +182,11 @@ void samples_kernel(const Instruction& s, const Frame& frame) noexcept {
   const T* b = buffer_as<const T>(frame, s.in[1]);
   T* c = buffer_as<T>(frame, s.out);
   for (std::int64_t row = 0; row < frame.rows; ++row) {
-    if (n[0] == 1 && n[2] == 1) c[row] = dot(a + row * n[5], b + row * n[6], n[1]);
-    else gemm(product(n, a + row * n[5], b + row * n[6], c + row * n[0] * n[2], false),
-              reinterpret_cast<T*>(frame.scratch));
+    if (n[0] == 1 && n[2] == 1)
+      c[row] = dot(a + row * n[5], b + row * n[6], n[1]);
+    else
+      gemm(product(n, a + row * n[5], b + row * n[6], c + row * n[0] * n[2], false),
+           reinterpret_cast<T*>(frame.scratch));
   }
 }
 
@@ -194,8 +199,10 @@ void stacked_sum_kernel(const Instruction& s, const Frame& frame) noexcept {
   const T* a = buffer_as<const T>(frame, s.in[0]);
   const T* b = buffer_as<const T>(frame, s.in[1]);
   T* c = buffer_as<T>(frame, s.out);
-  if (n[2] == 1) gemv_t(DenseRows<T>{a, n[0], n[0], nullptr, 0, n[1]}, b, c);
-  else gemm(product(n.data(), a, b, c, true), reinterpret_cast<T*>(frame.scratch));
+  if (n[2] == 1)
+    gemv_t(DenseRows<T>{a, n[0], n[0], nullptr, 0, n[1]}, b, c);
+  else
+    gemm(product(n.data(), a, b, c, true), reinterpret_cast<T*>(frame.scratch));
 }
 
 template <class T>
@@ -240,8 +247,10 @@ void choose(const LowerContext& c, Instruction& s, bool sums) {
 
 template <bool sums>
 void lower(const LowerContext& c, Instruction& s) {
-  if (c.out.dtype == DType::float32) choose<float>(c, s, sums);
-  else choose<double>(c, s, sums);
+  if (c.out.dtype == DType::float32)
+    choose<float>(c, s, sums);
+  else
+    choose<double>(c, s, sums);
 }
 
 void elements(ElementEmitter& e) {

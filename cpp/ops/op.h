@@ -96,15 +96,15 @@ T* buffer_as(const Frame& frame, std::int32_t buffer) noexcept {
 /// continues with the next instruction itself (direct threading).
 template <class T>
 struct ScalarInstruction {
-  using Handler = void (*)(T* registers, const ScalarInstruction* at) noexcept;
+  using Handler = void (*)(T* registers, const ScalarInstruction* at);
   Handler run;
   std::int32_t out;
   std::array<std::int32_t, 4> in;
   std::int64_t number;
 };
 
-// GCC turns the call of the next handler into a jump when it optimizes; Clang is told to. Without
-// optimization the executor loops instead.
+// GCC turns the call of the next handler into a jump when it optimizes; Clang is told to (and cannot
+// in a noexcept function). Without optimization the executor loops instead.
 #if defined(__clang__)
 #define BUROPT_CONTINUE(registers, at) [[clang::musttail]] return (at)[1].run(registers, (at) + 1)
 #elif defined(__OPTIMIZE__)

@@ -12,14 +12,18 @@ struct Power {
   static constexpr bool fused = true, singular = true;
   static constexpr std::array<double, 2> domain{0.1, 3};
   template <class T>
-  static T value(T a, T b) { return pow(a, b); }
+  static T value(T a, T b) {
+    return pow(a, b);
+  }
   template <class T>
   static T slope_a(T a, T b, T) {
     return select(b == T(0), T(0), b * pow(a, b - T(1)));
   }
   // The logarithm counts only where the base is not 0: 0^b does not move with b.
   template <class T>
-  static T slope_b(T a, T, T y) { return select(a == T(0), T(0), y * log(a)); }
+  static T slope_b(T a, T, T y) {
+    return select(a == T(0), T(0), y * log(a));
+  }
 };
 
 // ---- integer_power {"n"}
@@ -42,7 +46,7 @@ void kernel(const Instruction& s, const Frame& frame) noexcept {
 }
 
 template <class T>
-void scalar_handler(T* registers, const ScalarInstruction<T>* at) noexcept {
+void scalar_handler(T* registers, const ScalarInstruction<T>* at) {
   registers[at->out] = powi(registers[at->in[0]], static_cast<int>(at->number));
   BUROPT_CONTINUE(registers, at);
 }

@@ -10,7 +10,9 @@ struct Where {
   static constexpr std::string_view name = "where", doc = "a where the condition is not 0, else b.";
   static constexpr int arity = 3;
   template <class T>
-  static T value(T condition, T a, T b) { return select(condition != T(0), a, b); }
+  static T value(T condition, T a, T b) {
+    return select(condition != T(0), a, b);
+  }
 
   // The branch that is not taken gets exactly 0.
   static void reverse(Emitter& e, const NodeView& node, NodeId cotangent,
@@ -28,11 +30,17 @@ struct Maximum {
   static constexpr bool fused = true;
   static constexpr From slope_from = From::input;
   template <class T>
-  static T value(T a, T b) { return select(a != a, a, select(a > b, a, b)); }
+  static T value(T a, T b) {
+    return select(a != a, a, select(a > b, a, b));
+  }
   template <class T>
-  static T slope_a(T a, T b, T) { return select(a > b, T(1), select(a == b, T(0.5), T(0))); }
+  static T slope_a(T a, T b, T) {
+    return select(a > b, T(1), select(a == b, T(0.5), T(0)));
+  }
   template <class T>
-  static T slope_b(T a, T b, T) { return slope_a(b, a, a); }
+  static T slope_b(T a, T b, T) {
+    return slope_a(b, a, a);
+  }
 };
 
 struct Minimum {
@@ -41,11 +49,17 @@ struct Minimum {
   static constexpr bool fused = true;
   static constexpr From slope_from = From::input;
   template <class T>
-  static T value(T a, T b) { return select(a != a, a, select(a < b, a, b)); }
+  static T value(T a, T b) {
+    return select(a != a, a, select(a < b, a, b));
+  }
   template <class T>
-  static T slope_a(T a, T b, T) { return select(a < b, T(1), select(a == b, T(0.5), T(0))); }
+  static T slope_a(T a, T b, T) {
+    return select(a < b, T(1), select(a == b, T(0.5), T(0)));
+  }
   template <class T>
-  static T slope_b(T a, T b, T) { return slope_a(b, a, a); }
+  static T slope_b(T a, T b, T) {
+    return slope_a(b, a, a);
+  }
 };
 
 template <class T>
@@ -59,9 +73,13 @@ struct Absolute {
   static constexpr bool fused = true;
   static constexpr From slope_from = From::input;
   template <class T>
-  static T value(T x) { return abs(x); }
+  static T value(T x) {
+    return abs(x);
+  }
   template <class T>
-  static T slope(T x, T) { return sign_of(x); }
+  static T slope(T x, T) {
+    return sign_of(x);
+  }
 };
 
 struct Sign {
@@ -69,7 +87,9 @@ struct Sign {
   static constexpr int arity = 1;
   static constexpr bool piecewise_constant = true;
   template <class T>
-  static T value(T x) { return sign_of(x); }
+  static T value(T x) {
+    return sign_of(x);
+  }
 };
 
 }  // namespace

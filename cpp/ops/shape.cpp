@@ -35,8 +35,10 @@ Type infer_reshape(std::span<const Type> in, const Attributes& attributes) {
   int unknown = -1;
   std::int64_t known = 1;
   for (int axis = 0; axis < out.shape.rank(); ++axis) {
-    if (out.shape[axis] == -1 && unknown < 0) unknown = axis;
-    else known *= out.shape[axis];
+    if (out.shape[axis] == -1 && unknown < 0)
+      unknown = axis;
+    else
+      known *= out.shape[axis];
   }
   if (unknown >= 0 && known > 0 && size % known == 0) out.shape[unknown] = size / known;
   if (out.shape.size() != size) {
@@ -59,8 +61,7 @@ NodeId simplify_reshape(Emitter& e, std::span<const NodeId> inputs, const Attrib
 
 void reverse_reshape(Emitter& e, const NodeView& node, NodeId cotangent,
                      std::span<NodeId> cotangents) {
-  cotangents[0] =
-      e.emit("reshape", {cotangent}, Attributes(extents(e.type(node.inputs[0]).shape)));
+  cotangents[0] = e.emit("reshape", {cotangent}, Attributes(extents(e.type(node.inputs[0]).shape)));
 }
 
 void reshape_elements(ElementEmitter& e) {

@@ -35,7 +35,8 @@ Type infer_slice(std::span<const Type> in, const Attributes& attributes) {
                                  last >= 0 && last < extent);
   }
   if (!valid) {
-    raise(ErrorKind::index, "buropt.slice: starts %s, sizes %s, steps %s leave the array of shape %s",
+    raise(ErrorKind::index,
+          "buropt.slice: starts %s, sizes %s, steps %s leave the array of shape %s",
           Shape(starts).str().c_str(), Shape(sizes).str().c_str(), Shape(steps).str().c_str(),
           in[0].shape.str().c_str());
   }
@@ -78,9 +79,9 @@ std::vector<Op> slice_ops() {
     lower_gather(slice_view(c.in[0].shape, c.out.shape, c.attributes[0], c.attributes[2]), c, s);
   };
   slice.elements = [](ElementEmitter& e) {
-    gather_elements(slice_view(e.in_type(0).shape, e.out_type().shape, e.attributes()[0],
-                               e.attributes()[2]),
-                    e);
+    gather_elements(
+        slice_view(e.in_type(0).shape, e.out_type().shape, e.attributes()[0], e.attributes()[2]),
+        e);
   };
 
   Op transpose;
@@ -94,9 +95,9 @@ std::vector<Op> slice_ops() {
     lower_scatter(slice_view(c.out.shape, c.in[0].shape, c.attributes[0], c.attributes[2]), c, s);
   };
   transpose.elements = [](ElementEmitter& e) {
-    scatter_elements(slice_view(e.out_type().shape, e.in_type(0).shape, e.attributes()[0],
-                                e.attributes()[2]),
-                     e);
+    scatter_elements(
+        slice_view(e.out_type().shape, e.in_type(0).shape, e.attributes()[0], e.attributes()[2]),
+        e);
   };
   return {slice, transpose};
 }

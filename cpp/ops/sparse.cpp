@@ -1,5 +1,5 @@
-// sparse_dot: a sparse (CSR) row of data times a vector (d,) or matrix (d, k); costs O(nonzeros), and
-// so does its reverse, sparse_dot_sum.
+// sparse_dot: a sparse (CSR) row of data times a vector (d,) or matrix (d, k); costs O(nonzeros),
+// and so does its reverse, sparse_dot_sum.
 #include "math/csr.h"
 #include "ops/families.h"
 
@@ -42,8 +42,10 @@ void dot_kernel(const Instruction& s, const Frame& frame) noexcept {
   const auto* rows = buffer_as<const CsrRows<T>>(frame, s.in[0]);
   const T* x = buffer_as<const T>(frame, s.in[1]);
   T* z = buffer_as<T>(frame, s.out);
-  if (s.numbers[0] == 0) csr_dot(*rows, x, z);
-  else csr_dot(*rows, x, s.numbers[0], z);
+  if (s.numbers[0] == 0)
+    csr_dot(*rows, x, z);
+  else
+    csr_dot(*rows, x, s.numbers[0], z);
 }
 
 template <class T>
@@ -51,8 +53,10 @@ void dot_sum_kernel(const Instruction& s, const Frame& frame) noexcept {
   const auto* rows = buffer_as<const CsrRows<T>>(frame, s.in[0]);
   const T* r = buffer_as<const T>(frame, s.in[1]);
   T* g = buffer_as<T>(frame, s.out);
-  if (s.numbers[0] == 0) csr_scatter(*rows, r, g);
-  else csr_scatter(*rows, r, s.numbers[0], g);
+  if (s.numbers[0] == 0)
+    csr_scatter(*rows, r, g);
+  else
+    csr_scatter(*rows, r, s.numbers[0], g);
 }
 
 }  // namespace

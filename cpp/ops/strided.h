@@ -17,8 +17,8 @@ struct StridedView {
   std::int64_t place(std::int64_t element) const;
 };
 
-/// out = view of in. in_size: elements of the viewed array per sample (0 for an unbatched operand of
-/// a batched instruction, which then repeats for every sample).
+/// out = view of in. in_size: elements of the viewed array per sample (0 for an unbatched operand
+/// of a batched instruction, which then repeats for every sample).
 void lower_gather(const StridedView& view, const LowerContext& context, Instruction& instruction);
 
 /// out = 0 with in written into the view.

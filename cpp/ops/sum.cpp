@@ -28,8 +28,10 @@ Type infer(std::span<const Type> in, const Attributes& attributes) {
   Type out = in[0];
   out.shape = Shape();
   for (int axis = 0; axis < in[0].shape.rank(); ++axis) {
-    if (!summed[static_cast<std::size_t>(axis)]) out.shape.push_back(in[0].shape[axis]);
-    else if (attributes[1].at(0) != 0) out.shape.push_back(1);
+    if (!summed[static_cast<std::size_t>(axis)])
+      out.shape.push_back(in[0].shape[axis]);
+    else if (attributes[1].at(0) != 0)
+      out.shape.push_back(1);
   }
   return out;
 }
@@ -48,8 +50,8 @@ NodeId simplify(Emitter& e, std::span<const NodeId> inputs, const Attributes& at
     if (!summed[static_cast<std::size_t>(axis)]) continue;
     if (type.shape[axis] == 1) continue;
     bool adjacent = others.empty();
-    for (int between = axis + 1;
-         adjacent && !last_group.empty() && between < last_group.back(); ++between) {
+    for (int between = axis + 1; adjacent && !last_group.empty() && between < last_group.back();
+         ++between) {
       adjacent = summed[static_cast<std::size_t>(between)] || type.shape[between] == 1;
     }
     (adjacent ? last_group : others).push_back(axis);
@@ -91,7 +93,7 @@ template <class T>
 void kernel(const Instruction& s, const Frame& frame) noexcept {
   const std::int64_t* n = s.numbers.data();
   sum_axis(buffer_as<const T>(frame, s.in[0]), s.rows(frame) * n[0], n[1], n[2],
-             buffer_as<T>(frame, s.out), false);
+           buffer_as<T>(frame, s.out), false);
 }
 
 void lower(const LowerContext& c, Instruction& s) {

@@ -22,7 +22,9 @@ class Symbol {
   double value() const { return value_; }
 
   /// This symbol as a node of e's graph.
-  NodeId in(Emitter& e, DType dtype) const { return is_number() ? e.constant(value_, dtype) : node_; }
+  NodeId in(Emitter& e, DType dtype) const {
+    return is_number() ? e.constant(value_, dtype) : node_;
+  }
 
  private:
   Emitter* emitter_ = nullptr;

@@ -12,9 +12,13 @@ struct Sin {
   static constexpr bool fused = true;
   static constexpr From slope_from = From::input;
   template <class T>
-  static T value(T x) { return sin(x); }
+  static T value(T x) {
+    return sin(x);
+  }
   template <class T>
-  static T slope(T x, T) { return cos(x); }
+  static T slope(T x, T) {
+    return cos(x);
+  }
 };
 
 struct Cos {
@@ -23,9 +27,13 @@ struct Cos {
   static constexpr bool fused = true;
   static constexpr From slope_from = From::input;
   template <class T>
-  static T value(T x) { return cos(x); }
+  static T value(T x) {
+    return cos(x);
+  }
   template <class T>
-  static T slope(T x, T) { return -sin(x); }
+  static T slope(T x, T) {
+    return -sin(x);
+  }
 };
 
 }  // namespace
