@@ -323,3 +323,20 @@ def test_no_minimum_without_a_certificate():
     assert logistic(A, y).constants.f_star is None
     assert nonconvex_logistic(A, y).constants.f_star is None
     assert logistic_nonconvex_reg(A, y).constants.f_star is None
+
+
+def test_convexity_is_of_every_worker():
+    rng = np.random.default_rng(0)
+    A, y = rng.standard_normal((20, 3)), np.sign(rng.standard_normal(20))
+    assert logistic(A, y).constants.convex
+    assert least_squares(A, y).constants.convex
+    assert not nonconvex_logistic(A, y).constants.convex
+    assert not logistic_nonconvex_reg(A, y, lam=0.1).constants.convex
+    H = np.array([[2.0, 0.0], [0.0, 2.0]])
+    b = np.zeros((2, 2))
+    assert quadratic(np.stack([H, H]), b).constants.convex
+    # The mean is positive definite, one worker's function is not convex.
+    mixed = quadratic(np.stack([H, np.diag([-1.0, 1.0])]), b).constants
+    assert mixed.mu == pytest.approx(0.5)
+    assert not mixed.convex
+    assert not synthetic_quadratic(dim=4, n_workers=3, heterogeneity=1.5).constants.convex

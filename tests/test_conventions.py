@@ -349,6 +349,12 @@ def test_minibatch_agrees_to_rounding():
     np.testing.assert_allclose(picked[1], alone[1], rtol=1e-12)
 
 
+def test_programs_agree_to_rounding():
+    oracle = objective()
+    value, gradient = oracle.value_and_grad(X)
+    assert_close((oracle.value(X), oracle.grad(X)), (value, gradient))
+
+
 def test_threads_change_no_bit():
     data = np.sin(np.arange(300_000.0)).reshape(10_000, 30)
     x = np.linspace(-1, 1, 30)

@@ -70,7 +70,7 @@ def test_special_cases_follow_gradient_descent(method: Optimizer[Any]) -> None:
 def constants_of_a_problem() -> SimpleNamespace:
     """n = 4, d = 10, N = 20, with constants that are all different."""
     constants = SimpleNamespace(
-        L=2.0, L_max=5.0, L_plus=3.0, L_tilde=4.0, L_sample_max=7.0, mu=0.5, L_i=None
+        L=2.0, L_max=5.0, L_plus=3.0, L_tilde=4.0, L_sample_max=7.0, mu=0.5, convex=True
     )
     return SimpleNamespace(constants=constants, n_workers=4, dim=10, n_samples=20)
 
@@ -119,6 +119,10 @@ def test_diana_chooses_its_theorem() -> None:
     assert replace(method, convexity="weak").theory(problem).step_size == pytest.approx(weak)
     assert replace(method, convexity="none").theory(problem).step_size == pytest.approx(none)
     problem.constants.mu = 0.0
+    assert method.theory(problem).step_size == pytest.approx(weak)
+    problem.constants.convex = False
+    assert method.theory(problem).step_size == pytest.approx(none)
+    problem.constants.mu = 0.5  # f may be strongly convex though some f_i is not even convex
     assert method.theory(problem).step_size == pytest.approx(none)
     assert replace(method, convexity="strong").theory(problem).step_size == pytest.approx(strong)
 

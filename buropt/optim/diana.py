@@ -49,8 +49,8 @@ class Diana(Optimizer[State]):
     alpha : float, optional
         Step of the shifts, in (0, 1]; None: 1/(1 + omega).
     convexity : {"auto", "strong", "weak", "none"}
-        Which of the three rules holds; "auto" takes the first if the problem knows a mu > 0 and the
-        last, which is always safe, otherwise.
+        Which of the three rules holds. "auto" takes the last, which is always safe, unless the
+        problem knows that every f_i is convex; then the first if it knows a mu > 0, else the second.
     compressor : Compressor
         Unbiased.
     """
@@ -72,7 +72,7 @@ class Diana(Optimizer[State]):
         omega = unbiased_omega(self.compressor, problem.dim)
         convexity = self.convexity
         if convexity == "auto":
-            convexity = "strong" if c.mu > 0 else "none"
+            convexity = "none" if not c.convex else "strong" if c.mu > 0 else "weak"
         if convexity == "strong":
             step_size = 1 / (c.L_max * (1 + 6 * omega / n))
         elif convexity == "weak":

@@ -150,7 +150,7 @@ class Problem:
     def send(self, compressor: Compressor, x: Array, key: Key) -> Array:
         """Workers send the rows of `x`, (n_workers, dim), compressed; what the server decodes."""
         message = compressor.compress(x, key)
-        self.counters.bits_up += float(np.mean(message.bits))
+        self.counters.bits_up += float(np.add.reduce(message.bits)) / len(message.bits)
         return message.values
 
     def send_dense(self, n_vectors: int = 1) -> None:
@@ -193,5 +193,5 @@ class Problem:
             grad /= len(worker_grads)
             for array in (grad, worker_grads):
                 array.setflags(write=False)
-            self._last = _Evaluation(point, float(np.mean(values)), grad, worker_grads)
+            self._last = _Evaluation(point, float(np.add.reduce(values)) / len(values), grad, worker_grads)
         return self._last

@@ -49,6 +49,8 @@ class Constants:
         place of the second moment.
     mu : float
         Strong convexity of f; 0.0 if it has none that is known.
+    convex : bool
+        Whether every f_i is known to be convex.
     minimum : float, callable or None
         The minimum of f, or how to find it; None: not known. Read it as `f_star`.
     source : dict
@@ -61,6 +63,7 @@ class Constants:
     L_plus: float | None = None
     L_pm: float | None = None
     mu: float = 0.0
+    convex: bool = False
     minimum: float | Callable[[], float | None] | None = field(default=None, repr=False)
     source: dict[str, str] = field(default_factory=dict, repr=False)
 
@@ -94,6 +97,7 @@ def linear_model_constants(
     mu: float,
     curvature_says: str,
     exact: bool,
+    convex: bool,
     minimum: Callable[[], float | None] | None = None,
 ) -> Constants:
     """Constants of f_i(x) = (n/N) sum_j phi_j(a_j'x) + r(x) with |phi_j''| <= c and |r''| <= R.
@@ -110,6 +114,8 @@ def linear_model_constants(
         c and R in words, for `Constants.source`.
     exact : bool
         Whether all c and R are reached at one common point, so that L and L_i are the best ones.
+    convex : bool
+        Whether losses and regularizer are convex.
     minimum : callable, optional
     """
     n, n_samples = len(shards), A.shape[0]
@@ -135,6 +141,7 @@ def linear_model_constants(
         L_plus=L if n == 1 else root_mean_square(L_i),
         L_pm=0.0 if n == 1 else root_mean_square(loss_L_i),
         mu=mu,
+        convex=convex,
         minimum=minimum,
         source=source,
     )
@@ -174,6 +181,7 @@ def least_squares_constants(
         mu=l2,
         curvature_says="c = 1, R = l2",
         exact=True,
+        convex=True,
         minimum=minimum,
     )
     if identity is None:
@@ -231,6 +239,12 @@ def bottom_eigenvalue(H: NDArray[np.float64]) -> float:
     return max(value, 0.0)
 
 
+def is_positive_semidefinite(H: NDArray[np.float64]) -> bool:
+    """Whether a symmetric matrix has no negative eigenvalue, up to rounding."""
+    eigenvalues = np.linalg.eigvalsh(H)
+    return bool(eigenvalues[0] >= -abs(eigenvalues[-1]) * _rounding(len(H)))
+
+
 def quadratic_constants(
     hessians: Sequence[NDArray[np.float64]],
     *,
@@ -256,6 +270,7 @@ def quadratic_constants(
         L_plus=math.sqrt(top_eigenvalue(second)),
         L_pm=math.sqrt(top_eigenvalue(variance)),
         mu=bottom_eigenvalue(mean),
+        convex=all(is_positive_semidefinite(H) for H in hessians),
         minimum=minimum,
         source={
             "L": "closed form: lambda_max(mean H_i)",

@@ -78,6 +78,7 @@ def logistic(
         mu=l2,
         curvature_says="c = 1/4, R = l2",
         exact=True,
+        convex=True,
         minimum=partial(strongly_convex_minimum, oracle, l2) if l2 > 0 else None,
     )
     return Problem("logistic", oracle, oracle.x0, constants)

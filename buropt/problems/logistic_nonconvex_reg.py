@@ -71,5 +71,6 @@ def logistic_nonconvex_reg(
         mu=0.0,
         curvature_says="c = 1/4, R = 2 lam",
         exact=True,
+        convex=False,
     )
     return Problem("logistic_nonconvex_reg", oracle, oracle.x0, constants)

@@ -76,5 +76,6 @@ def nonconvex_logistic(
         mu=0.0,
         curvature_says="c = 0.15406, R = 0",
         exact=False,
+        convex=False,
     )
     return Problem("nonconvex_logistic", oracle, oracle.x0, constants)

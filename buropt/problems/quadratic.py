@@ -148,6 +148,7 @@ def _spectral_constants(data: Quadratics) -> Constants:
         L_plus=max(root_mean_square(column) for column in eigenvalues.T),
         L_pm=max(root_mean_square(column) for column in (eigenvalues - mean).T),
         mu=max(float(mean.min()), 0.0),
+        convex=bool(eigenvalues.min() >= 0),
         minimum=data.f_star,
         source={
             "L": "closed form: chosen",

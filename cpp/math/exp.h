@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/simd.h"
+#include "math/double_word.h"
 #include "math/polynomial.h"
 
 namespace buropt {
@@ -54,10 +55,10 @@ struct ExpConstants<float> {
                                      0x1.1112d8p-7f, 0x1.6d3a4ep-10f, 0x1.9e7352p-13f};
 };
 
-// e^(high - low), rounded once more than a correctly rounded exp. `low` is at most a few units in
-// the last place of `high`; a zero costs nothing.
+// e^(high - low) and the rounding of it. `low` is at most a few units in the last place of `high`;
+// a zero costs nothing.
 template <Real T>
-BUROPT_INLINE T exp_of_difference(T high, T low) noexcept {
+BUROPT_INLINE DoubleWord<T> exp_of_difference(T high, T low) noexcept {
   using C = ExpConstants<Scalar<T>>;
   using Bits = UIntOf<T>;
   constexpr int kMantissa = Format<T>::kMantissaBits;
@@ -73,7 +74,8 @@ BUROPT_INLINE T exp_of_difference(T high, T low) noexcept {
   const Bits bias = select(subnormal, Bits(Format<T>::kBias + 64), Bits(Format<T>::kBias - 1));
   const T factor = select(subnormal, T(0x1p-64f), T(2));
   const T scale = from_bits<T>((n_bits + bias) << kMantissa);
-  return fma(scale, fraction, scale) * factor;
+  const T y = fma(scale, fraction, scale);
+  return {y * factor, fma(scale, fraction, scale - y) * factor};
 }
 
 // e^x - 1 = 2 (scale * fraction + (scale - 1/2)), where scale is a power of two. The half keeps the
@@ -106,7 +108,7 @@ BUROPT_INLINE Expm1Parts<T> expm1_parts(T x) noexcept {
 
 template <Real T>
 BUROPT_INLINE T exp(T x) noexcept {
-  return detail::exp_of_difference(x, T(0));
+  return detail::exp_of_difference(x, T(0)).high;
 }
 
 template <Real T>

@@ -103,14 +103,14 @@ BUROPT_INLINE T log1p_finite(T x) noexcept {
   return log_sum(k, corrected, fma(lost, scale, f - corrected));
 }
 
-// The same for x in [0, 1], where only k = 0 and k = 1 occur.
+// log(1 + x + error) for x in [0, 1], where only k = 0 and k = 1 occur, and a rounding error of x.
 template <Real T>
-BUROPT_INLINE T log1p_unit(T x) noexcept {
+BUROPT_INLINE T log1p_unit(T x, T error) noexcept {
   const MaskOf<T> halve = x > T(LogConstants<Scalar<T>>::kSqrtHalf * 2 - 1);
   const T halved = fma(T(0.5f), x, T(-0.5f));  // (1 + x) / 2 - 1
   const T halved_error = fma(T(0.5f), x, -(halved + T(0.5f)));
   return log_sum(select(halve, T(1), T(0)), select(halve, halved, x),
-                 select(halve, halved_error, T(0)));
+                 select(halve, fma(T(0.5f), error, halved_error), error));
 }
 
 }  // namespace detail

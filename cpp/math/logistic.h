@@ -13,17 +13,21 @@ namespace buropt {
 // smallest subnormal.
 template <Real T>
 BUROPT_INLINE T expit(T x) noexcept {
-  const T e = exp(-abs(x));
+  const MaskOf<T> lower = x < T(0);
+  const auto [e, e_error] = detail::exp_of_difference(-abs(x), T(0));
   const T denominator = T(1) + e;
   const T lost = e - (denominator - T(1));  // 1 + e = denominator + lost
-  const T y = select(x < T(0), e, T(1)) / denominator;
-  return fma(-y, lost, y);  // takes back most of the denominator's rounding
+  const T y = select(lower, e, T(1)) / denominator;
+  // Puts the roundings of e and of 1 + e back; y or 1 - y is the denominator's reciprocal.
+  const T numerator_error = select(lower, e_error, T(0));
+  return fma(fma(-y, lost, numerator_error), select(lower, T(1) - y, y), y);
 }
 
 // log(1 + e^x).
 template <Real T>
 BUROPT_INLINE T softplus(T x) noexcept {
-  return max(T(0), x) + detail::log1p_unit(exp(-abs(x)));
+  const auto [e, e_error] = detail::exp_of_difference(-abs(x), T(0));
+  return max(T(0), x) + detail::log1p_unit(e, e_error);
 }
 
 // log(e^a + e^b) = max(a, b) + log(1 + e^-|a - b|). For max(a, b) < 0 the two terms may cancel; the
@@ -35,7 +39,8 @@ BUROPT_INLINE T logaddexp(T a, T b) noexcept {
   const T distance = select(a == b, T(0), abs(rounded));
   const T lost = from_bits<T>(bits(error) ^ sign_bit(rounded));
   const T low = select(abs(lost) < T(1), lost, T(0));  // NaN if a or b is infinite
-  return max(a, b) + detail::log1p_unit(detail::exp_of_difference(-distance, low));
+  const auto [e, e_error] = detail::exp_of_difference(-distance, low);
+  return max(a, b) + detail::log1p_unit(e, e_error);
 }
 
 }  // namespace buropt

@@ -73,7 +73,7 @@ BUROPT_INLINE T power_of_magnitude(T x, T y, T y_low) noexcept {
   const auto [high, error] = product(y, log.high);
   const T low = fma(y_low, log.high, fma(y, log.low, error));
   // Beyond any finite result the low part is no longer small, or not even a number.
-  return exp_of_difference(high, select(abs(high) < T(1024), -low, T(0)));
+  return exp_of_difference(high, select(abs(high) < T(1024), -low, T(0))).high;
 }
 
 }  // namespace detail
