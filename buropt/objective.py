@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from buropt import _core
-from buropt.samples import Samples
+from buropt.oracle_data import OracleData
 from buropt.trace import DisconnectedInputWarning, Trace
 from buropt.trace.errors import warn
 from buropt.tree import TreeSpec
@@ -93,7 +93,7 @@ class Objective:
         self,
         kind: str,
         weighted: bool,
-        samples: Samples,
+        samples: OracleData,
         x_shape: tuple[int, ...],
         threads: int,
     ) -> _core.Evaluator:

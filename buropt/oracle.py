@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from buropt import _core
 from buropt.objective import Array, Loss, Objective
-from buropt.samples import Samples, read_data, read_shards
+from buropt.oracle_data import OracleData, read_data, read_shards
 from buropt.tree import TreeSpec, flatten
 
 __all__ = ["Oracle", "compile"]
@@ -102,7 +102,7 @@ class Oracle:
         loss: Loss,
         x0: Array,
         spec: TreeSpec,
-        samples: Samples,
+        samples: OracleData,
         regularizer: Callable[[Any], Any] | None,
         weights: ArrayLike | None,
         threads: int | None,

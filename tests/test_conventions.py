@@ -63,8 +63,8 @@ def test_ties_share_equally():
 
 def test_maximum_propagates_nan():
     for f in (np.maximum, np.minimum):
-        check(f, [NAN, 1], NAN, 0, 0)
-        check(f, [1, NAN], NAN, 0, 0)
+        check(f, [NAN, 1], NAN, NAN, NAN)
+        check(f, [1, NAN], NAN, NAN, NAN)
 
 
 def test_clip_on_its_border():

@@ -17,6 +17,8 @@ _MACHINERY = (
     "buropt.trace",
     "buropt.autodiff",
     "buropt.oracle",
+    "buropt.oracle_data",
+    "buropt.objective",
     "buropt.tree",
     "numpy",
     "scipy",

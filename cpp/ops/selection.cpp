@@ -23,7 +23,13 @@ struct Where {
   }
 };
 
-// Ties share the cotangent equally; NaN in either operand propagates, as in NumPy.
+// Ties share the cotangent equally. NaN in either operand propagates: to the value as in NumPy, and to
+// the slopes, so that a NaN value never comes with a finite derivative.
+template <class T>
+T unordered_or_tie(T a, T b) {
+  return select(a == b, T(0.5), a + b);
+}
+
 struct Maximum {
   static constexpr std::string_view name = "maximum", doc = "Larger of two arrays.";
   static constexpr int arity = 2;
@@ -35,7 +41,7 @@ struct Maximum {
   }
   template <class T>
   static T slope_a(T a, T b, T) {
-    return select(a > b, T(1), select(a == b, T(0.5), T(0)));
+    return select(a > b, T(1), select(a < b, T(0), unordered_or_tie(a, b)));
   }
   template <class T>
   static T slope_b(T a, T b, T) {
@@ -54,18 +60,13 @@ struct Minimum {
   }
   template <class T>
   static T slope_a(T a, T b, T) {
-    return select(a < b, T(1), select(a == b, T(0.5), T(0)));
+    return select(a < b, T(1), select(a > b, T(0), unordered_or_tie(a, b)));
   }
   template <class T>
   static T slope_b(T a, T b, T) {
     return slope_a(b, a, a);
   }
 };
-
-template <class T>
-T sign_of(T x) {
-  return select(x > T(0), T(1), select(x < T(0), T(-1), x));  // keeps +-0 and NaN
-}
 
 struct Absolute {
   static constexpr std::string_view name = "absolute", doc = "|x|; its slope at 0 is 0.";
@@ -78,7 +79,7 @@ struct Absolute {
   }
   template <class T>
   static T slope(T x, T) {
-    return sign_of(x);
+    return sign(x);
   }
 };
 
@@ -88,7 +89,7 @@ struct Sign {
   static constexpr bool piecewise_constant = true;
   template <class T>
   static T value(T x) {
-    return sign_of(x);
+    return sign(x);
   }
 };
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 
-class Samples(NamedTuple):
+class OracleData(NamedTuple):
     """Arrays of one row per sample, and how many rows they have."""
 
     arrays: tuple[Any, ...]  # dense arrays of the oracle's dtype, or CSR
@@ -21,10 +21,10 @@ class Samples(NamedTuple):
         return [(sp.issparse(array), tuple(array.shape[1:])) for array in self.arrays]
 
 
-def read_data(data: Any, dtype: np.dtype[Any]) -> Samples:
+def read_data(data: Any, dtype: np.dtype[Any]) -> OracleData:
     """Check the data of `compile` and convert them to the oracle's dtype where they differ."""
     if data is None:
-        return Samples((), 0)
+        return OracleData((), 0)
     arrays = tuple(
         _read_array(array, f"data[{k}]", dtype)
         for k, array in enumerate(data if isinstance(data, tuple | list) else (data,))
@@ -40,7 +40,7 @@ def read_data(data: Any, dtype: np.dtype[Any]) -> Samples:
             )
     if n == 0:
         raise ValueError("data has no samples; pass at least one row")
-    return Samples(arrays, n)
+    return OracleData(arrays, n)
 
 
 def _read_array(array: Any, name: str, dtype: np.dtype[Any]) -> Any:
