@@ -34,8 +34,8 @@ class Objective:
         with Trace(spec.dtype) as trace:
             self._builder = trace.builder
             leaves = [
-                trace.input(path, shape) for path, shape in zip(spec.paths, spec.shapes,
-                strict=True)
+                trace.input(path, shape)
+                for path, shape in zip(spec.paths, spec.shapes, strict=True)
             ]
             self._params = [leaf.node for leaf in leaves]
             rows = [

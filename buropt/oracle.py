@@ -235,7 +235,7 @@ class Oracle:
         idx: ArrayLike | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Give grad f_i(x) - grad f_i(y) of all workers on the same samples, shape (n_workers, dim).
+        """Give all workers' grad f_i(x) - grad f_i(y) on the same samples, (n_workers, dim).
 
         Parameters
         ----------

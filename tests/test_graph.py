@@ -33,9 +33,7 @@ def test_constants_are_folded():
     assert b.constant_value(b.input("x", ())) is None
 
 
-@pytest.mark.parametrize(
-    ("op", "operand"), [("multiply", 1.0), ("divide", 1.0)]
-)
+@pytest.mark.parametrize(("op", "operand"), [("multiply", 1.0), ("divide", 1.0)])
 def test_neutral_operands_disappear(op, operand):
     b = builder()
     x = b.input("x", (3,))
@@ -181,9 +179,7 @@ def test_matmul_and_its_gradients(transpose_a, transpose_b, m, k, n):
     weights = rng.standard_normal((m, n))
     b = builder()
     a_node, b_node = b.input("a", A.shape), b.input("b", B.shape)
-    c = b.emit(
-        "matmul", [a_node, b_node], {"transpose_a": transpose_a, "transpose_b": transpose_b}
-    )
+    c = b.emit("matmul", [a_node, b_node], {"transpose_a": transpose_a, "transpose_b": transpose_b})
     total = b.emit(
         "sum",
         [b.emit("multiply", [c, b.constant(weights)])],

@@ -1,4 +1,4 @@
-"""Every primitive: value against NumPy or SciPy, gradient against differences, in both executors."""
+"""Every primitive: value against NumPy or SciPy, derivatives against differences, both executors."""
 
 import numpy as np
 import pytest
@@ -33,9 +33,7 @@ def reference(name):
 def operands(name, shape, seed=0, dtype=np.float64):
     low, high = PRIMITIVES[name]["domain"]
     rng = np.random.default_rng(seed)
-    return [
-        rng.uniform(low, high, shape).astype(dtype) for _ in range(PRIMITIVES[name]["arity"])
-    ]
+    return [rng.uniform(low, high, shape).astype(dtype) for _ in range(PRIMITIVES[name]["arity"])]
 
 
 def call(name, *tracers):
@@ -119,9 +117,7 @@ def test_second_derivative_against_differences(name):
     hvp = bo.grad(along)(arrays[k], v)
     h = 1e-5
     gradient = bo.grad(total, argnums=k)
-    up, down = (
-        gradient(*[*arrays[:k], arrays[k] + s * h * v, *arrays[k + 1 :]]) for s in (1, -1)
-    )
+    up, down = (gradient(*[*arrays[:k], arrays[k] + s * h * v, *arrays[k + 1 :]]) for s in (1, -1))
     np.testing.assert_allclose(hvp, (up - down) / (2 * h), rtol=2e-5, atol=1e-7)
 
 

@@ -30,7 +30,7 @@ def problem(seed=0, n=N, d=D):
 
 
 def expected(x, A, y, scale=None, lam=0.05):
-    """Value and gradient of the weighted sum of losses plus the ridge; weights sum to 1 by default."""
+    """Value and gradient of the sum of scale * loss plus the ridge; scale is 1/n by default."""
     scale = np.full(len(y), 1 / len(y)) if scale is None else scale
     z = -y * (A @ x)
     return (

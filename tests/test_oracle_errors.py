@@ -73,7 +73,7 @@ def test_bind_needs_the_very_array(f):
         ((A, np.array(list("abcd"))), {}, TypeError, r"data\[1\] has dtype <U1"),
         ((A, y), {"workers": 5}, ValueError, "workers=5 does not fit 4 samples"),
         ((A, y), {"workers": 0}, ValueError, "workers=0 does not fit"),
-        ((A, y), {"workers": [[0, 1], [1, 2, 3]]}, ValueError, "each of the 4 samples exactly once"),
+        ((A, y), {"workers": [[0, 1], [1, 2, 3]]}, ValueError, "the 4 samples exactly once"),
         ((A, y), {"workers": [[0, 1, 2, 3], []]}, ValueError, r"workers\[1\] must be a non-empty"),
         ((A, y), {"workers": "two"}, TypeError, "workers must be a number or a list"),
         ((A, y), {"threads": 0}, ValueError, "threads must be a positive whole number"),
@@ -101,7 +101,7 @@ def test_calls_that_need_data():
 
 def test_a_sample_of_another_worker():
     f = bo.compile(loss, np.zeros(3), (A, y), workers=2)
-    with pytest.raises(IndexError, match=r"idx\[0\] contains sample 3, which worker 0 does not have"):
+    with pytest.raises(IndexError, match=r"idx\[0\] contains sample 3, which worker 0 does not"):
         f.worker_grad_differences(np.zeros(3), np.ones(3), [[3], [2]])
     with pytest.raises(ValueError, match=r"idx must have shape \(n_workers, b\) = \(2, b\)"):
         f.worker_grad_differences(np.zeros(3), np.ones(3), [[0]])

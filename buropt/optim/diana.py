@@ -50,7 +50,8 @@ class Diana(Optimizer[State]):
         Step of the shifts, in (0, 1]; None: 1/(1 + omega).
     convexity : {"auto", "strong", "weak", "none"}
         Which of the three rules holds. "auto" takes the last, which is always safe, unless the
-        problem knows that every f_i is convex; then the first if it knows a mu > 0, else the second.
+        problem knows that every f_i is convex; then the first if it knows a mu > 0, else the
+        second.
     compressor : Compressor
         Unbiased.
     """

@@ -193,5 +193,6 @@ class Problem:
             grad /= len(worker_grads)
             for array in (grad, worker_grads):
                 array.setflags(write=False)
-            self._last = _Evaluation(point, float(np.add.reduce(values)) / len(values), grad, worker_grads)
+            value = float(np.add.reduce(values)) / len(values)
+            self._last = _Evaluation(point, value, grad, worker_grads)
         return self._last

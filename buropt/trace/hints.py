@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _STACK = "build the array at once with np.stack([...]) or np.concatenate([...])"
-_SUM_OF_SQUARES = "np.sqrt(np.sum(x * x)) (its gradient at 0 is NaN; np.sum(x * x) has none of that)"
+_SUM_OF_SQUARES = "np.sqrt(np.sum(x * x)), whose gradient at 0 is NaN, or np.sum(x * x)"
 
 # Keys: NumPy's name without `np.`, or `keyword=`. Values: half a sentence.
 HINTS: dict[str, str] = {

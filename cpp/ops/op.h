@@ -103,8 +103,8 @@ struct ScalarInstruction {
   std::int64_t number;
 };
 
-// GCC turns the call of the next handler into a jump when it optimizes; Clang is told to (and cannot
-// in a noexcept function). Without optimization the executor loops instead.
+// GCC turns the call of the next handler into a jump when it optimizes; Clang is told to (and
+// cannot in a noexcept function). Without optimization the executor loops instead.
 #if defined(__clang__)
 #define BUROPT_CONTINUE(registers, at) [[clang::musttail]] return (at)[1].run(registers, (at) + 1)
 #elif defined(__OPTIMIZE__)

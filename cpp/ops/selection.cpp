@@ -23,8 +23,8 @@ struct Where {
   }
 };
 
-// Ties share the cotangent equally. NaN in either operand propagates: to the value as in NumPy, and to
-// the slopes, so that a NaN value never comes with a finite derivative.
+// Ties share the cotangent equally. NaN in either operand propagates: to the value as in NumPy, and
+// to the slopes, so that a NaN value never comes with a finite derivative.
 template <class T>
 T unordered_or_tie(T a, T b) {
   return select(a == b, T(0.5), a + b);

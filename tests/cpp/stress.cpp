@@ -1,6 +1,6 @@
-// Stress of the pool and the engine for the sanitizers (scripts/sanitize): minibatches, full batches
-// and workers, dense and sparse, from several threads at once on one engine. Every result must have the
-// bits of the single-threaded one.
+// Stress of the pool and the engine for the sanitizers (scripts/sanitize): minibatches, full
+// batches and workers, dense and sparse, from several threads at once on one engine. Every result
+// must have the bits of the single-threaded one.
 #include <cstdio>
 #include <cstring>
 #include <random>
