@@ -23,6 +23,9 @@ using namespace nb::literals;
 constexpr std::int32_t kValue = 0;
 constexpr std::int32_t kGradient = 1;
 
+/// Number of the batch of all samples; the workers' follow (Batch::fixed).
+constexpr std::int64_t kAllSamples = 0;
+
 bool overlap(const std::byte* a, const std::byte* b, std::int64_t bytes) {
   return a < b + bytes && b < a + bytes;
 }
@@ -128,6 +131,7 @@ class Evaluator {
       nb::object holder;
       const auto [idx, shape] = read_integers(shard, holder, "workers");
       Batch batch;
+      batch.fixed = kAllSamples + 1 + static_cast<std::int64_t>(workers_.size());
       batch.count = shape.size();
       batch.first = idx[0];
       const bool contiguous = idx[batch.count - 1] - idx[0] == batch.count - 1 &&
@@ -220,7 +224,9 @@ class Evaluator {
   Batch pick(nb::handle idx, nb::object& holder) const {
     Batch batch;
     batch.count = n_samples_;
+    batch.fixed = kAllSamples;
     if (idx.is_none()) return batch;
+    batch.fixed = -1;
     const auto [list, shape] = read_integers(idx, holder, "idx");
     if (shape.rank() > 1 || shape.size() == 0) {
       raise(ErrorKind::value, "idx must be a non-empty list of sample numbers, got shape %s",
@@ -241,6 +247,7 @@ class Evaluator {
     }
     check_range(list, shape.size(), n_samples_, "idx");
     for (std::size_t i = 0; i < batches.size(); ++i) {
+      batches[i].fixed = -1;
       batches[i].idx = list + static_cast<std::int64_t>(i) * shape[1];
       batches[i].count = shape[1];
     }
@@ -295,6 +302,7 @@ class BoundCall {
           std::string(name_of(evaluator_.dtype())).c_str());
     }
     batch_.count = evaluator_.n_samples();
+    batch_.fixed = kAllSamples;
     batch_.outputs = {value_, nullptr};
     if (evaluator_.has_gradient()) {
       batch_.outputs[kGradient] = write_array(g, evaluator_.dtype(), shape, "g");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "base/pool.h"
 
@@ -23,6 +24,15 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 void execute(const std::vector<Instruction>& code, const Frame& frame) {
   for (const Instruction& s : code) s.run(s, frame);
+}
+
+/// Whether a row's length seldom tells the next one's.
+bool is_irregular(const std::int64_t* row_starts, std::int64_t n) {
+  std::int64_t changes = 0;
+  for (std::int64_t i = 1; i < n; ++i) {
+    changes += row_starts[i + 1] - row_starts[i] != row_starts[i] - row_starts[i - 1];
+  }
+  return changes > n / 4;
 }
 
 template <class T>
@@ -50,6 +60,8 @@ struct Engine::Workspace {
   Buffer slots;
   std::vector<std::byte*> buffers;
   std::vector<ThreadState> threads;
+  /// By Batch::fixed, then by CSR array: within each tile, the rows by length.
+  std::vector<std::vector<std::vector<std::uint16_t>>> orders;
   alignas(kAlignment) std::byte scale[8];
   std::vector<float> registers32;
   std::vector<double> registers64;
@@ -82,6 +94,7 @@ Engine::Engine(std::shared_ptr<const Graph> graph, std::vector<InputRole> inputs
     if (data_.n_samples > 0) {
       work_per_sample_ += 4 * csr.row_starts[data_.n_samples] / data_.n_samples;
     }
+    irregular_.push_back(is_irregular(csr.row_starts, data_.n_samples));
   }
   workspace_ = new_workspace();
 }
@@ -198,6 +211,7 @@ void Engine::run_tiles(std::span<const std::byte* const> vectors, double scale,
   if (program_.has_batch()) {
     for (const Batch& batch : batches) {
       const auto [rows, slots] = partition(batch.count);
+      order_rows(batch, rows, w);
       run.tile_rows.push_back(rows);
       run.first_task.push_back(run.first_task.back() + slots);
     }
@@ -217,6 +231,32 @@ void Engine::run_tiles(std::span<const std::byte* const> vectors, double scale,
     }
     execute(program_.after, {w.buffers.data(), 1, w.scratch.data()});
     copy_outputs(w.buffers, batches[b], b == 0);
+  }
+}
+
+/// Sorts, once for a fixed batch, the rows of every tile by length.
+void Engine::order_rows(const Batch& batch, std::int64_t rows, Workspace& w) const {
+  if (batch.fixed < 0 || data_.csr.empty()) return;
+  if (w.orders.size() <= at(batch.fixed)) w.orders.resize(at(batch.fixed) + 1);
+  auto& orders = w.orders[at(batch.fixed)];
+  if (!orders.empty()) return;
+  orders.resize(data_.csr.size());
+  for (std::size_t k = 0; k < data_.csr.size(); ++k) {
+    if (!irregular_[k]) continue;
+    std::vector<std::uint16_t>& order = orders[k];
+    order.resize(at(batch.count));
+    const auto length = [&](std::int64_t i) {
+      const std::int64_t row = batch.idx == nullptr ? batch.first + i : batch.idx[i];
+      return data_.csr[k].row_starts[row + 1] - data_.csr[k].row_starts[row];
+    };
+    for (std::int64_t from = 0; from < batch.count; from += rows) {
+      const auto begin = order.begin() + from;
+      const auto end = order.begin() + std::min(from + rows, batch.count);
+      std::iota(begin, end, std::uint16_t{0});
+      std::stable_sort(begin, end, [&](std::uint16_t a, std::uint16_t b) {
+        return length(from + a) < length(from + b);
+      });
+    }
   }
 }
 
@@ -282,14 +322,14 @@ void Engine::run_slot(const Run& run, std::int64_t task, ThreadState& state) con
   for (std::int64_t tile = slot * tiles / slots; tile < (slot + 1) * tiles / slots; ++tile) {
     const std::int64_t from = tile * rows;
     const std::int64_t n = std::min(rows, batch.count - from);
-    bind_rows(batch, from, n, state);
+    bind_rows(run, batch, from, n, state);
     execute(program_.tile, {state.buffers.data(), n, state.scratch.data()});
   }
 }
 
 /// Points the data inputs at samples from..from+n-1 of the batch; picked rows are copied together
 /// unless there is only one.
-void Engine::bind_rows(const Batch& batch, std::int64_t from, std::int64_t n,
+void Engine::bind_rows(const Run& run, const Batch& batch, std::int64_t from, std::int64_t n,
                        ThreadState& state) const {
   const std::int64_t item = size_of(program_.dtype);
   for (std::size_t k = 0; k < inputs_.size(); ++k) {
@@ -320,6 +360,10 @@ void Engine::bind_rows(const Batch& batch, std::int64_t from, std::int64_t n,
         rows.rows = batch.idx == nullptr ? nullptr : batch.idx + from;
         rows.first = batch.idx == nullptr ? batch.first + from : 0;
         rows.n = n;
+        rows.order = nullptr;
+        if (batch.fixed >= 0 && irregular_[at(role.number)]) {
+          rows.order = run.workspace.orders[at(batch.fixed)][at(role.number)].data() + from;
+        }
         return reinterpret_cast<std::byte*>(&rows);
       };
       buffer = program_.dtype == DType::float32 ? rows_of(state.csr32[k]) : rows_of(state.csr64[k]);

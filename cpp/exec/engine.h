@@ -48,6 +48,8 @@ struct Data {
 
 /// Samples of one objective: rows first..first+count-1, or those that idx lists.
 struct Batch {
+  /// A number of its own for a batch that is the same rows in every call; -1 for any other.
+  std::int64_t fixed = -1;
   const std::int64_t* idx = nullptr;
   std::int64_t first = 0;
   std::int64_t count = 0;
@@ -86,9 +88,10 @@ class Engine {
   void prepare_threads(Workspace& workspace, int members, std::span<const Batch> batches) const;
   std::int64_t row_bytes(const InputRole& role) const;
   void run_slot(const Run& run, std::int64_t task, ThreadState& state) const;
-  void bind_rows(const Batch& batch, std::int64_t from, std::int64_t rows,
+  void bind_rows(const Run& run, const Batch& batch, std::int64_t from, std::int64_t rows,
                  ThreadState& state) const;
   void combine(const Run& run, std::int64_t batch, int threads) const;
+  void order_rows(const Batch& batch, std::int64_t rows, Workspace& workspace) const;
   void copy_outputs(std::span<std::byte* const> buffers, const Batch& batch, bool first) const;
   std::byte* output(const Batch& batch, std::size_t k) const;
 
@@ -97,6 +100,8 @@ class Engine {
   std::vector<OutputRole> outputs_;
   Data data_;
   std::int64_t work_per_sample_ = 0;
+  /// By CSR array: the lengths of its rows vary so much that an order of the rows pays.
+  std::vector<bool> irregular_;
   std::optional<ScalarProgram<float>> scalar32_;
   std::optional<ScalarProgram<double>> scalar64_;
 

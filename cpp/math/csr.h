@@ -1,13 +1,17 @@
 // Rows of a sparse matrix (CSR) times a vector or a matrix, and the scatter of its gradient.
 //
-// Order of summation: csr_dot sums a row's entries in four lanes (entry e of a row in lane e mod 4),
-// the last one to three entries in a chain of their own; with a matrix x it is one chain over the
-// entries. csr_scatter adds row after row, entry after entry, straight to g. So all results are the
-// same however rows are cut into tiles, and the same whether ones are stored or left out.
+// Order of summation: csr_dot sums entry e of a row in lane e mod 4 and adds the lanes in pairs; with
+// a matrix x it is one chain over the entries. csr_scatter adds row after row, entry after entry,
+// straight to g. So all results are the same however rows are cut into tiles, and the same whether
+// ones are stored or left out.
+//
+// Rows are short and of different lengths, so what costs time is a mispredicted branch at a row's
+// end. csr_dot therefore has one branch a row (the number of whole groups), csr_scatter one loop.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "math/lanes.h"
 
@@ -17,13 +21,18 @@ namespace buropt {
 /// first..first+n-1. Row i has entries row_starts[i]..row_starts[i + 1].
 template <class T>
 struct CsrRows {
-  const T* values;  // nullptr: every entry is 1
-  const std::int32_t* columns;
+  const T* values;              // (n_entries,); nullptr: every entry is 1
+  const std::int32_t* columns;  // (n_entries,)
   const std::int64_t* row_starts;
+  std::int64_t n_entries;    // of the whole matrix
   const std::int64_t* rows;  // nullptr: all rows in order
   std::int64_t first;
   std::int64_t n;
+  const std::uint16_t* order = nullptr;  // the order in which to go through rows 0..n-1
 
+  BUROPT_INLINE std::int64_t turn(std::int64_t i) const noexcept {
+    return order == nullptr ? i : order[i];
+  }
   BUROPT_INLINE std::int64_t row(std::int64_t i) const noexcept {
     return rows == nullptr ? first + i : rows[first + i];
   }
@@ -31,60 +40,80 @@ struct CsrRows {
 
 namespace detail {
 
-// Entries handled together; also the lanes of a row's sum.
+// Entries of a row that are summed side by side.
 inline constexpr int kCsrGroup = 4;
+
+// Four lanes of a sum, in one register or more.
+template <class T>
+struct CsrSum {
+  static constexpr int kLanes = std::min(kCsrGroup, Pack<T>::size);
+  static constexpr int kParts = kCsrGroup / kLanes;
+  using V = Lanes<T, kLanes>;
+  using Index = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+
+  V parts[kParts] = {};
+
+  // Adds the first `count` of four entries; the other ones may hold anything.
+  template <bool has_values, bool all>
+  BUROPT_INLINE void add(const T* values, const std::int32_t* columns, const T* x,
+                         std::int64_t count) noexcept {
+#pragma GCC unroll 2
+    for (int part = 0; part < kParts; ++part) {
+      const int begin = part * kLanes;
+      V gathered;
+      Lanes<Index, kLanes> lane;
+#pragma GCC unroll 4
+      for (int i = 0; i < kLanes; ++i) {
+        gathered[i] = x[columns[begin + i]];
+        lane[i] = static_cast<Index>(begin + i);
+      }
+      V sum = parts[part] + gathered;
+      if constexpr (has_values) {
+        sum = multiply_add(gathered, load_lanes<T, kLanes>(values + begin), parts[part]);
+      }
+      parts[part] = all || lane < static_cast<Index>(count) ? sum : parts[part];
+    }
+  }
+
+  BUROPT_INLINE T operator[](int i) const noexcept { return parts[i / kLanes][i % kLanes]; }
+};
 
 template <bool has_values, class T>
 void csr_dot(const CsrRows<T>& a, const T* x, T* z) noexcept {
-  // A group fills one or more registers.
-  constexpr int kLanes = std::min(kCsrGroup, Pack<T>::size);
-  constexpr int kParts = kCsrGroup / kLanes;
-  using V = Lanes<T, kLanes>;
-  const std::int32_t* columns = a.columns;
   for (std::int64_t i = 0; i < a.n; ++i) {
-    std::int64_t e = a.row_starts[a.row(i)];
-    const std::int64_t end = a.row_starts[a.row(i) + 1];
-    V sums[kParts] = {};
+    const std::int64_t row = a.row(i);
+    std::int64_t e = a.row_starts[row];
+    const std::int64_t end = a.row_starts[row + 1];
+    CsrSum<T> sum;
     for (; e + kCsrGroup <= end; e += kCsrGroup) {
-#pragma GCC unroll 2
-      for (int part = 0; part < kParts; ++part) {
-        const std::int64_t begin = e + part * kLanes;
-        V gathered;
-#pragma GCC unroll 4
-        for (int lane = 0; lane < kLanes; ++lane) gathered[lane] = x[columns[begin + lane]];
-        if constexpr (has_values) {
-          sums[part] = multiply_add(gathered, load_lanes<T, kLanes>(a.values + begin), sums[part]);
-        } else {
-          sums[part] += gathered;
-        }
-      }
+      sum.template add<has_values, true>(a.values + e, a.columns + e, x, kCsrGroup);
     }
-    T rest = T(0);
-    for (; e < end; ++e) {
-      const T value = has_values ? a.values[e] : T(1);
-      rest = multiply_add(x[columns[e]], value, rest);
+    // Zero to three entries are left; reading four is safe but at the end of the matrix.
+    const T* values = a.values + e;
+    const std::int32_t* columns = a.columns + e;
+    std::int32_t last_columns[kCsrGroup] = {};
+    T last_values[kCsrGroup] = {};
+    if (e + kCsrGroup > a.n_entries) {
+      std::copy(columns, columns + (end - e), last_columns);
+      if constexpr (has_values) std::copy(values, values + (end - e), last_values);
+      columns = last_columns;
+      values = last_values;
     }
-    const auto lane = [&sums](int index) { return sums[index / kLanes][index % kLanes]; };
-    z[i] = ((lane(0) + lane(2)) + (lane(1) + lane(3))) + rest;
+    sum.template add<has_values, false>(values, columns, x, end - e);
+    z[i] = (sum[0] + sum[2]) + (sum[1] + sum[3]);
   }
 }
 
 template <bool has_values, class T>
 void csr_scatter(const CsrRows<T>& a, const T* r, T* g) noexcept {
-  const std::int32_t* columns = a.columns;
   for (std::int64_t i = 0; i < a.n; ++i) {
-    std::int64_t e = a.row_starts[a.row(i)];
-    const std::int64_t end = a.row_starts[a.row(i) + 1];
+    const std::int64_t row = a.row(i);
+    const std::int64_t end = a.row_starts[row + 1];
     const T factor = r[i];
-    const auto add = [&](std::int64_t entry) {
-      T& target = g[columns[entry]];
-      target = multiply_add(factor, has_values ? a.values[entry] : T(1), target);
-    };
-    for (; e + kCsrGroup <= end; e += kCsrGroup) {
-#pragma GCC unroll 4
-      for (int lane = 0; lane < kCsrGroup; ++lane) add(e + lane);
+    for (std::int64_t e = a.row_starts[row]; e < end; ++e) {
+      T& target = g[a.columns[e]];
+      target = multiply_add(factor, has_values ? a.values[e] : T(1), target);
     }
-    for (; e < end; ++e) add(e);
   }
 }
 

@@ -82,7 +82,8 @@ Result evaluate(const Engine& engine, const std::vector<double>& x, int threads)
   const std::array<const std::byte*, 1> vectors{reinterpret_cast<const std::byte*>(x.data())};
   const auto add = [&](const std::int64_t* rows, std::int64_t first, std::int64_t count) {
     double* out = result.data() + batches.size() * (kDim + 1);
-    batches.push_back({rows, first, count, nullptr, {}});
+    const auto fixed = rows == nullptr ? static_cast<std::int64_t>(batches.size()) : -1;
+    batches.push_back({fixed, rows, first, count, nullptr, {}});
     batches.back().outputs = {reinterpret_cast<std::byte*>(out),
                               reinterpret_cast<std::byte*>(out + 1)};
   };
