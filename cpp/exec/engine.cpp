@@ -357,6 +357,7 @@ void Engine::bind_rows(const Run& run, const Batch& batch, std::int64_t from, st
         rows.values = reinterpret_cast<const T*>(data.values);
         rows.columns = data.columns;
         rows.row_starts = data.row_starts;
+        rows.n_entries = data.row_starts[data_.n_samples];
         rows.rows = batch.idx == nullptr ? nullptr : batch.idx + from;
         rows.first = batch.idx == nullptr ? batch.first + from : 0;
         rows.n = n;

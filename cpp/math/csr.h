@@ -5,8 +5,8 @@
 // straight to g. So all results are the same however rows are cut into tiles, and the same whether
 // ones are stored or left out.
 //
-// Rows are short and of different lengths, so what costs time is a mispredicted branch at a row's
-// end. csr_dot therefore has one branch a row (the number of whole groups), csr_scatter one loop.
+// Rows are short, and what costs time is a branch that mispredicts where a row ends. So csr_dot
+// handles the last entries of a row under a mask instead of a loop.
 #pragma once
 
 #include <algorithm>
@@ -40,79 +40,124 @@ struct CsrRows {
 
 namespace detail {
 
-// Entries of a row that are summed side by side.
-inline constexpr int kCsrGroup = 4;
+// Entries of a row that are summed side by side, and how many entries ahead to prefetch: the
+// hardware does not run far enough ahead of a stream that is read a row at a time.
+inline constexpr std::int64_t kCsrGroup = 4;
+inline constexpr std::int64_t kCsrAhead = 256;
 
-// Four lanes of a sum, in one register or more.
+// The lanes of one row's sum, in one register or more.
 template <class T>
 struct CsrSum {
-  static constexpr int kLanes = std::min(kCsrGroup, Pack<T>::size);
-  static constexpr int kParts = kCsrGroup / kLanes;
-  using V = Lanes<T, kLanes>;
+  static constexpr int kLanes = std::min(static_cast<int>(kCsrGroup), Pack<T>::size);
+  static constexpr int kParts = static_cast<int>(kCsrGroup) / kLanes;
   using Index = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 
-  V parts[kParts] = {};
+  Lanes<T, kLanes> parts[kParts] = {};
 
-  // Adds the first `count` of four entries; the other ones may hold anything.
+  // Adds a group's entries: all, or the first `count`; the others are read and may hold anything.
   template <bool has_values, bool all>
   BUROPT_INLINE void add(const T* values, const std::int32_t* columns, const T* x,
                          std::int64_t count) noexcept {
 #pragma GCC unroll 2
     for (int part = 0; part < kParts; ++part) {
       const int begin = part * kLanes;
-      V gathered;
+      Lanes<T, kLanes> gathered;
       Lanes<Index, kLanes> lane;
 #pragma GCC unroll 4
       for (int i = 0; i < kLanes; ++i) {
         gathered[i] = x[columns[begin + i]];
         lane[i] = static_cast<Index>(begin + i);
       }
-      V sum = parts[part] + gathered;
+      Lanes<T, kLanes> sum = parts[part] + gathered;
       if constexpr (has_values) {
         sum = multiply_add(gathered, load_lanes<T, kLanes>(values + begin), parts[part]);
       }
-      parts[part] = all || lane < static_cast<Index>(count) ? sum : parts[part];
+      if constexpr (all) {
+        parts[part] = sum;
+      } else {
+        parts[part] = lane < static_cast<Index>(count) ? sum : parts[part];
+      }
     }
   }
 
-  BUROPT_INLINE T operator[](int i) const noexcept { return parts[i / kLanes][i % kLanes]; }
+  BUROPT_INLINE T total() const noexcept { return (lane(0) + lane(2)) + (lane(1) + lane(3)); }
+
+ private:
+  BUROPT_INLINE T lane(int i) const noexcept { return parts[i / kLanes][i % kLanes]; }
 };
+
+// A row at the end of the matrix, where a whole last group cannot be read.
+template <bool has_values, class T>
+[[gnu::noinline]] T csr_dot_last(const T* values, const std::int32_t* columns, std::int64_t count,
+                                 const T* x) noexcept {
+  CsrSum<T> sum;
+  std::int64_t e = 0;
+  for (; e + kCsrGroup <= count; e += kCsrGroup) {
+    sum.template add<has_values, true>(values + e, columns + e, x, kCsrGroup);
+  }
+  T last_values[kCsrGroup] = {};
+  std::int32_t last_columns[kCsrGroup] = {};
+  for (std::int64_t i = 0; e + i < count; ++i) {
+    last_columns[i] = columns[e + i];
+    if constexpr (has_values) last_values[i] = values[e + i];
+  }
+  // An empty matrix may have no column to read.
+  if (e < count) sum.template add<has_values, false>(last_values, last_columns, x, count - e);
+  return sum.total();
+}
+
+template <bool has_values, class T>
+BUROPT_INLINE T csr_dot_row(const T* values, const std::int32_t* columns, std::int64_t count,
+                            const T* x) noexcept {
+  CsrSum<T> sum;
+  if (count <= 2 * kCsrGroup) {
+    sum.template add<has_values, false>(values, columns, x, count);
+    sum.template add<has_values, false>(values + kCsrGroup, columns + kCsrGroup, x,
+                                        count - kCsrGroup);
+    return sum.total();
+  }
+  for (; count >= kCsrGroup; count -= kCsrGroup) {
+    sum.template add<has_values, true>(values, columns, x, kCsrGroup);
+    values += kCsrGroup;
+    columns += kCsrGroup;
+  }
+  sum.template add<has_values, false>(values, columns, x, count);
+  return sum.total();
+}
 
 template <bool has_values, class T>
 void csr_dot(const CsrRows<T>& a, const T* x, T* z) noexcept {
+  const std::int64_t last_begin = a.n_entries - 2 * kCsrGroup;
   for (std::int64_t i = 0; i < a.n; ++i) {
-    const std::int64_t row = a.row(i);
-    std::int64_t e = a.row_starts[row];
-    const std::int64_t end = a.row_starts[row + 1];
-    CsrSum<T> sum;
-    for (; e + kCsrGroup <= end; e += kCsrGroup) {
-      sum.template add<has_values, true>(a.values + e, a.columns + e, x, kCsrGroup);
+    const std::int64_t* starts = a.row_starts + a.row(i);
+    const T* values = has_values ? a.values + starts[0] : nullptr;
+    const std::int32_t* columns = a.columns + starts[0];
+    const std::int64_t count = starts[1] - starts[0];
+    if (starts[1] > last_begin) {
+      z[i] = csr_dot_last<has_values>(values, columns, count, x);
+      continue;
     }
-    // Zero to three entries are left; reading four is safe but at the end of the matrix.
-    const T* values = a.values + e;
-    const std::int32_t* columns = a.columns + e;
-    std::int32_t last_columns[kCsrGroup] = {};
-    T last_values[kCsrGroup] = {};
-    if (e + kCsrGroup > a.n_entries) {
-      std::copy(columns, columns + (end - e), last_columns);
-      if constexpr (has_values) std::copy(values, values + (end - e), last_values);
-      columns = last_columns;
-      values = last_values;
+    __builtin_prefetch(columns + kCsrAhead);
+    if constexpr (has_values) {
+      __builtin_prefetch(values + kCsrAhead);
+      __builtin_prefetch(values + kCsrAhead + 8);
     }
-    sum.template add<has_values, false>(values, columns, x, end - e);
-    z[i] = (sum[0] + sum[2]) + (sum[1] + sum[3]);
+    z[i] = csr_dot_row<has_values>(values, columns, count, x);
   }
 }
 
 template <bool has_values, class T>
 void csr_scatter(const CsrRows<T>& a, const T* r, T* g) noexcept {
+  const std::int32_t* columns = a.columns;
+  const T* values = a.values;
   for (std::int64_t i = 0; i < a.n; ++i) {
     const std::int64_t row = a.row(i);
     const std::int64_t end = a.row_starts[row + 1];
     const T factor = r[i];
+#pragma GCC unroll 2
     for (std::int64_t e = a.row_starts[row]; e < end; ++e) {
-      T& target = g[a.columns[e]];
-      target = multiply_add(factor, has_values ? a.values[e] : T(1), target);
+      T& target = g[columns[e]];
+      target = multiply_add(factor, has_values ? values[e] : T(1), target);
     }
   }
 }

@@ -106,21 +106,30 @@ BUROPT_INLINE T pow(T x, T y) noexcept {
 
 namespace detail {
 
-// x^n for n >= 1 from the top bit of n down, in two words. The low part's relative error grows with
+// x^n for n >= 2 from the top bit of n down, in two words. The low part's relative error grows with
 // n^2, which is harmless up to kMostProducts.
 inline constexpr unsigned kMostProducts = 64;
 
 template <Real T>
 BUROPT_INLINE T repeated_product(DoubleWord<T> x, unsigned n) noexcept {
   DoubleWord<T> result = x;
-  for (unsigned bit = std::bit_floor(n) / 2; bit != 0; bit /= 2) {
-    result = result * result;
+  for (unsigned bit = std::bit_floor(n) / 2; bit > 1; bit /= 2) {
+    result = square(result);
     if ((n & bit) != 0) result = result * x;
   }
-  // A zero or infinite product has no low part. Nor has one that the low part would cancel, among
-  // the least subnormals: the sign stays.
-  const T sum = result.high + result.low;
-  return select((abs(result.low) < T(kInfinity<T>)) & (sum != T(0)), sum, result.high);
+  DoubleWord<T> factor = result;
+  if (n % 2 != 0) {
+    result = square(result);
+    factor = x;
+  }
+  // The last product is scaled up, so that a subnormal value is rounded once, at the very end.
+  const MaskOf<T> small = abs(result.high) < T(1);
+  const T scale = select(small, T(0x1p64f), T(1));
+  const auto [high, low] = DoubleWord<T>{result.high * scale, result.low * scale} * factor;
+  const T sum = high + low;
+  // An infinite product has no low part, and a zero keeps its sign.
+  const T scaled = select((abs(low) < T(kInfinity<T>)) & (sum != T(0)), sum, high);
+  return scaled * select(small, T(0x1p-64f), T(1));
 }
 
 }  // namespace detail

@@ -1,4 +1,4 @@
-// exp, expm1, log, log1p, logaddexp, expit, tanh.
+// exp, expm1, log, log1p, logaddexp, softplus, expit, tanh.
 #include "math/elementary.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
@@ -90,6 +90,16 @@ struct Logaddexp {
   static T value(T a, T b) {
     return logaddexp(a, b);
   }
+  static NodeId identity(Emitter& e, std::span<const NodeId> in) {
+    for (std::size_t k = 0; k < 2; ++k) {
+      const Type zero = e.type(in[k]);
+      if (e.uniform_value(in[k]) == 0.0 && zero.size() == 1 &&
+          zero.shape.rank() <= e.type(in[1 - k]).shape.rank()) {
+        return e.emit("softplus", {in[1 - k]});
+      }
+    }
+    return kNone;
+  }
   // A bounded weight instead of exp(a - y): no overflow at any order. Equal infinities have no
   // difference: two +inf share the cotangent, two -inf get none.
   template <class T>
@@ -101,6 +111,22 @@ struct Logaddexp {
   template <class T>
   static T slope_b(T a, T b, T) {
     return slope_a(b, a, a);
+  }
+};
+
+// What logaddexp(0, x) becomes: the same function with one operand less.
+struct Softplus {
+  static constexpr std::string_view name = "softplus", doc = "log(1 + exp(x)).";
+  static constexpr int arity = 1;
+  static constexpr bool fused = true;
+  static constexpr From slope_from = From::input;
+  template <class T>
+  static T value(T x) {
+    return softplus(x);
+  }
+  template <class T>
+  static T slope(T x, T) {
+    return expit(x);
   }
 };
 
@@ -125,7 +151,7 @@ struct Tanh {
 }  // namespace
 
 std::vector<Op> exponential_ops() {
-  return elementwise_ops<Exp, Expm1, Log, Log1p, Expit, Logaddexp, Tanh>();
+  return elementwise_ops<Exp, Expm1, Log, Log1p, Expit, Logaddexp, Softplus, Tanh>();
 }
 
 }  // namespace buropt
