@@ -1,12 +1,13 @@
 // Rows of a sparse matrix (CSR) times a vector or a matrix, and the scatter of its gradient.
 //
-// Order of summation: csr_dot sums entry e of a row in lane e mod 4 and adds the lanes in pairs; with
-// a matrix x it is one chain over the entries. csr_scatter adds row after row, entry after entry,
-// straight to g. So all results are the same however rows are cut into tiles, and the same whether
-// ones are stored or left out.
+// Order of summation: csr_dot sums entry e of a row in lane e mod 4 and adds the lanes in pairs;
+// with a matrix x it is one chain over the entries. csr_scatter adds row after row in the order that
+// is given, entry after entry, straight to g. So all results are the same whether ones are stored or
+// left out, and without an order also however rows are cut into tiles.
 //
 // Rows are short, and what costs time is a branch that mispredicts where a row ends. So csr_dot
-// handles the last entries of a row under a mask instead of a loop.
+// handles the last entries of a row under a mask instead of a loop, and where lengths vary from row
+// to row the caller gives an order by length (w8a: 0.5x the time).
 #pragma once
 
 #include <algorithm>
@@ -128,7 +129,8 @@ BUROPT_INLINE T csr_dot_row(const T* values, const std::int32_t* columns, std::i
 template <bool has_values, class T>
 void csr_dot(const CsrRows<T>& a, const T* x, T* z) noexcept {
   const std::int64_t last_begin = a.n_entries - 2 * kCsrGroup;
-  for (std::int64_t i = 0; i < a.n; ++i) {
+  for (std::int64_t t = 0; t < a.n; ++t) {
+    const std::int64_t i = a.turn(t);
     const std::int64_t* starts = a.row_starts + a.row(i);
     const T* values = has_values ? a.values + starts[0] : nullptr;
     const std::int32_t* columns = a.columns + starts[0];
@@ -150,7 +152,8 @@ template <bool has_values, class T>
 void csr_scatter(const CsrRows<T>& a, const T* r, T* g) noexcept {
   const std::int32_t* columns = a.columns;
   const T* values = a.values;
-  for (std::int64_t i = 0; i < a.n; ++i) {
+  for (std::int64_t t = 0; t < a.n; ++t) {
+    const std::int64_t i = a.turn(t);
     const std::int64_t row = a.row(i);
     const std::int64_t end = a.row_starts[row + 1];
     const T factor = r[i];

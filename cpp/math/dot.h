@@ -1,10 +1,10 @@
 // Dot products and sums of contiguous numbers.
 //
-// Order of summation, a function of n alone: the whole registers of the input are cut into blocks of
-// kDotBlock registers. A block is summed lane by lane in kDotChains chains (register q goes to chain
-// q mod kDotChains), the chains are added in pairs, and blocks are added in pairs, so rounding
-// errors grow with log n. At last the lanes are folded in halves; numbers left over at the end of
-// the input join the fold where their count fits. Several rows at once have the bits of one.
+// Order of summation, a function of n alone: the whole registers of the input are cut into blocks
+// of kDotBlock registers. A block is summed lane by lane in kDotChains chains (register q goes to
+// chain q mod kDotChains), the chains are added in pairs, and blocks are added in pairs, so
+// rounding errors grow with log n. At last the lanes are folded in halves; numbers left over at the
+// end of the input join the fold where their count fits. Several rows at once have the bits of one.
 #pragma once
 
 #include <array>

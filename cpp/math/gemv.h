@@ -1,8 +1,8 @@
 // Rows of a dense matrix times a vector, and the transposed product that its gradient needs.
 //
-// Order of summation: gemv gives every row the bits of dot(row, x, width). gemv_t cuts the rows into
-// blocks of kGemvBlock; an element of g gets the blocks' sums in order, and a block's sum is one
-// chain of multiply-adds in row order that starts at zero. It equals gemm with m = 1.
+// Order of summation: gemv gives every row the bits of dot(row, x, width). gemv_t cuts the rows
+// into blocks of kGemvBlock; an element of g gets the blocks' sums in order, and a block's sum is
+// one chain of multiply-adds in row order that starts at zero. It equals gemm with m = 1.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ inline constexpr std::int64_t kGemvBlock = kGemmBlock;
 /// positions first..first+n-1.
 template <class T>
 struct DenseRows {
-  const T* values;           // (all rows, width)
-  std::int64_t stride;       // elements from row to row
+  const T* values;      // (all rows, width)
+  std::int64_t stride;  // elements from row to row
   std::int64_t width;
   const std::int64_t* rows;  // nullptr: all rows in order
   std::int64_t first;

@@ -1,7 +1,7 @@
 // Sums over one axis of an array: reductions in a graph, and over the batch.
 //
-// Order of summation, a function of the shape alone. Contiguous numbers (inner = 1) are summed as in
-// dot.h. Otherwise the axis is cut into blocks of kReduceBlock; a block is summed in
+// Order of summation, a function of the shape alone. Contiguous numbers (inner = 1) are summed as
+// in dot.h. Otherwise the axis is cut into blocks of kReduceBlock; a block is summed in
 // kReduceChains chains (index r goes to chain r mod kReduceChains), which are added in pairs; the
 // blocks are added to the output in order.
 #pragma once
@@ -82,10 +82,11 @@ void sum_axis(const T* in, std::int64_t outer, std::int64_t n, std::int64_t inne
     std::int64_t begin = 0;
     do {
       const std::int64_t rows = std::min(n - begin, detail::kReduceBlock);
-      for_each_strip<T, detail::kReducePacks>(inner, detail::kReducePacks, [&](auto strip) noexcept {
-        detail::sum_strip(in + begin * inner + strip.begin, rows, inner, out + strip.begin,
-                          accumulate || begin > 0, strip);
-      });
+      for_each_strip<T, detail::kReducePacks>(
+          inner, detail::kReducePacks, [&](auto strip) noexcept {
+            detail::sum_strip(in + begin * inner + strip.begin, rows, inner, out + strip.begin,
+                              accumulate || begin > 0, strip);
+          });
       begin += rows;
     } while (begin < n);
   }
