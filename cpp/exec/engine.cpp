@@ -11,7 +11,7 @@ namespace {
 
 /// A slot should hold at least this much work (multiply-adds), or threads cost more than they
 /// bring.
-constexpr std::int64_t kSlotWork = 20000;
+constexpr std::int64_t kSlotWork = 40000;
 constexpr std::int64_t kMaxSlots = 64;
 /// All slots of a batch together hold at most this many accumulator bytes, and adding them up at
 /// most this share of the work.

@@ -1,9 +1,9 @@
 // Rows of a sparse matrix (CSR) times a vector or a matrix, and the scatter of its gradient.
 //
 // Order of summation: csr_dot sums entry e of a row in lane e mod 4 and adds the lanes in pairs;
-// with a matrix x it is one chain over the entries. csr_scatter adds row after row in the order that
-// is given, entry after entry, straight to g. So all results are the same whether ones are stored or
-// left out, and without an order also however rows are cut into tiles.
+// with a matrix x it is one chain over the entries. csr_scatter adds row after row in the order
+// that is given, entry after entry, straight to g. So all results are the same whether ones are
+// stored or left out, and without an order also however rows are cut into tiles.
 //
 // Rows are short, and what costs time is a branch that mispredicts where a row ends. So csr_dot
 // handles the last entries of a row under a mask instead of a loop, and where lengths vary from row
