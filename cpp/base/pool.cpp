@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -27,8 +28,22 @@ namespace buropt {
 namespace {
 
 constexpr int kMaxThreads = 256;
-/// Turns of the waiting loop before a worker sleeps: about 50 microseconds.
-constexpr int kSpins = 2000;
+/// How long a thread waits busily before it sleeps or gives way: longer than an optimizer's step
+/// takes between two calls, since waking a sleeping thread costs about as much.
+constexpr std::chrono::microseconds kBusyWait{200};
+
+/// Waits busily until ready() or the time is over; says whether it became ready.
+template <class Ready>
+bool wait_busily(const Ready& ready) {
+  const auto end = std::chrono::steady_clock::now() + kBusyWait;
+  do {
+    for (int turn = 0; turn < 64; ++turn) {
+      if (ready()) return true;
+      BUROPT_PAUSE();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return ready();
+}
 
 int affinity_threads() {
   cpu_set_t set;
@@ -94,12 +109,8 @@ class Crew {
     }
     if (sleeping_.load() > 0) wake_.notify_all();
     take_tasks(0);
-    for (int spin = 0; busy_.load(std::memory_order_acquire) > 0; ++spin) {
-      if (spin < kSpins)
-        BUROPT_PAUSE();
-      else
-        std::this_thread::yield();  // more threads than CPUs
-    }
+    const auto done = [this] { return busy_.load(std::memory_order_acquire) == 0; };
+    while (!wait_busily(done)) std::this_thread::yield();  // more threads than CPUs
   }
 
  private:
@@ -115,14 +126,11 @@ class Crew {
     inside_task = true;
     std::uint64_t seen = 0;
     for (;;) {
-      for (int spin = 0; spin < kSpins; ++spin) {
-        if (generation_.load(std::memory_order_acquire) != seen) break;
-        BUROPT_PAUSE();
-      }
-      if (generation_.load(std::memory_order_acquire) == seen) {
+      const auto called = [&] { return generation_.load(std::memory_order_acquire) != seen; };
+      if (!wait_busily(called)) {
         std::unique_lock lock(mutex_);
         sleeping_.fetch_add(1);
-        wake_.wait(lock, [&] { return generation_.load(std::memory_order_acquire) != seen; });
+        wake_.wait(lock, called);
         sleeping_.fetch_sub(1);
       }
       seen = generation_.load(std::memory_order_acquire);

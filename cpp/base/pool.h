@@ -2,8 +2,8 @@
 //
 // run() hands out task indices 0..n-1 through one counter. Which thread takes which task is left
 // to chance, so a task may only write what belongs to its index; that is what makes results the
-// same for any number of threads. The caller works too. Between calls the workers spin for some
-// tens of microseconds, then sleep, since an optimizer's next call follows at once.
+// same for any number of threads. The caller works too. After a call the workers wait busily for
+// a moment before they sleep, since an optimizer's next call follows at once.
 #pragma once
 
 #include <cstdint>
