@@ -6,6 +6,14 @@ Write the loss of one sample in NumPy; `compile` makes an oracle of it, and the 
 
 from importlib.metadata import version as _version
 
+try:
+    from buropt import _core as _core
+except ImportError as error:
+    raise ImportError(
+        f"buropt in {__path__[0]} has no compiled core ({error}). If this is a source checkout, "
+        "run `pip install -e .` in it, or leave its folder to use an installed buropt."
+    ) from error
+
 from buropt.autodiff import grad as grad
 from buropt.autodiff import value_and_grad as value_and_grad
 from buropt.oracle import Oracle as Oracle

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.special
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -58,7 +58,6 @@ def test_derivatives(name):
     assert_derivative(FUNCTIONS[name], x)
 
 
-@settings(deadline=None)
 @given(
     shapes=hnp.mutually_broadcastable_shapes(num_shapes=3, max_dims=3, max_side=3),
     seed=st.integers(0, 100),

@@ -53,7 +53,7 @@ PYTHON_LAYERS = {
     "build": {"budget", "data"},
     "conf": set(),
     "run": {"build", "history", "loop", "progress", "plot", "result"},
-    "__init__": {"autodiff", "oracle", "trace"},
+    "__init__": {"_core", "autodiff", "oracle", "trace"},
 }
 
 # Packages that only some modules may import.

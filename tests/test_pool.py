@@ -54,6 +54,7 @@ def run(code, **environment):
         text=True,
         timeout=60,
         check=False,
+        cwd=os.sep,  # not the checkout: its folder buropt has no compiled core
     )
 
 

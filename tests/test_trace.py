@@ -7,7 +7,7 @@ import operator
 import numpy as np
 import pytest
 import scipy.special
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -174,14 +174,12 @@ def test_operand_order(kind, symbol, side):
         assert_like_numpy(function, POSITIVE)
 
 
-@settings(deadline=None)
 @given(shapes=hnp.mutually_broadcastable_shapes(num_shapes=3, max_dims=3, max_side=3, min_side=0))
 def test_broadcasting(shapes):
     a, b, c = (np.arange(np.prod(shape)).reshape(shape) + 1.0 for shape in shapes.input_shapes)
     assert_like_numpy(lambda a, b, c: np.where(a > b, a + b * c, c) - a / b, a, b, c)
 
 
-@settings(deadline=None)
 @given(data=st.data())
 def test_basic_indexing(data):
     shape = data.draw(hnp.array_shapes(min_dims=0, max_dims=3, max_side=4))
@@ -190,7 +188,6 @@ def test_basic_indexing(data):
     assert_like_numpy(lambda x: x[key] * 1.0, x)
 
 
-@settings(deadline=None)
 @given(
     subscripts=st.sampled_from(
         ["i,i", "i,i->i", "i,j", "ij,j", "ij,kj->ki", "ij,kj->ijk", "ijk,jl", "ijk,kj->ji", "ij,kl"]
@@ -254,7 +251,11 @@ def test_augmented_assignment_of_a_view_of_nothing_else():
 
 def test_parameters_are_numpys():
     for numpy_function, row in FUNCTIONS.items():
-        parameters = inspect.signature(numpy_function).parameters.values()
+        try:
+            parameters = inspect.signature(numpy_function).parameters.values()
+        except ValueError:  # functions in C tell their parameters from NumPy 2.4 on
+            assert not inspect.isfunction(numpy_function)
+            continue
         names = [("*" if p.kind is p.VAR_POSITIONAL else "") + p.name for p in parameters]
         if numpy_function is np.einsum:
             continue  # its subscripts are part of *operands

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -44,7 +44,6 @@ def assert_same_tree(a, b):
         assert np.shape(x) == np.shape(y)
 
 
-@settings(deadline=None)
 @given(tree=trees())
 def test_round_trip(tree):
     leaves, structure = flatten_leaves(tree)
