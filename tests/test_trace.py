@@ -249,13 +249,13 @@ def test_augmented_assignment_of_a_view_of_nothing_else():
 # ---- the tables
 
 
+@pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "2.4.0",
+    reason="functions in C tell their parameters from NumPy 2.4 on",
+)
 def test_parameters_are_numpys():
     for numpy_function, row in FUNCTIONS.items():
-        try:
-            parameters = inspect.signature(numpy_function).parameters.values()
-        except ValueError:  # functions in C tell their parameters from NumPy 2.4 on
-            assert not inspect.isfunction(numpy_function)
-            continue
+        parameters = inspect.signature(numpy_function).parameters.values()
         names = [("*" if p.kind is p.VAR_POSITIONAL else "") + p.name for p in parameters]
         if numpy_function is np.einsum:
             continue  # its subscripts are part of *operands
