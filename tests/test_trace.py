@@ -55,7 +55,7 @@ VALUES = {
     "np.bitwise_or": lambda a, v, p: (a > 1) | (a < 0),
     "np.bitwise_xor": lambda a, v, p: (a > 0) ^ (v > 0),
     "np.broadcast_to": lambda a, v, p: np.broadcast_to(v, (2, 2, 3)),
-    "np.clip": lambda a, v, p: a.clip(-1, 1) + np.clip(v, None, p) - np.clip(a, min=0.5),
+    "np.clip": lambda a, v, p: a.clip(-1, 1) + np.clip(v, None, p) - np.clip(a, 0.5, None),
     "np.column_stack": lambda a, v, p: np.column_stack([v, a.T]),
     "np.concatenate": lambda a, v, p: np.concatenate([a, a[:1]]) + np.concatenate([v[:1], v[1:]]),
     "np.conjugate": lambda a, v, p: np.conj(a),
