@@ -4,6 +4,7 @@ Write the loss of one sample in NumPy; `compile` makes an oracle of it, and the 
 `buropt.optim` run on a problem of `buropt.problems`, from Python or by ``python -m buropt.run``.
 """
 
+from buropt import _interrupt as _interrupt  # isort: skip  first: it guards the other imports
 from importlib.metadata import version as _version
 
 try:

@@ -22,32 +22,36 @@ if TYPE_CHECKING:
 
 Node = Mapping[str, Any]
 GROUPS = ("data", "problem", "compressor", "optimizer")
+MOST_THREADS = 1024  # far above what is ever used
+BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The configuration's own keys, those outside the groups."""
+    """The configuration's own keys, those outside the groups; their defaults are in config.yaml."""
 
-    seed: int = 0
-    n_workers: int = 1
-    split: SplitKind = "contiguous"
-    dirichlet_alpha: float = 0.5
-    dtype: str = "float64"
-    threads: int | None = None
-    iterations: int | None = None
-    epochs: float | None = None
-    bits: float | None = None
-    seconds: float | None = None
-    tolerance: float | None = None
-    log_every: int | None = None
-    verbose: bool = True
-    overwrite: bool = False
+    seed: int
+    n_workers: int
+    split: SplitKind
+    dirichlet_alpha: float
+    dtype: str
+    threads: int | None
+    iterations: int | None
+    epochs: float | None
+    bits: float | None
+    seconds: float | None
+    tolerance: float | None
+    log_every: int | None
+    verbose: bool
+    overwrite: bool
 
     def __post_init__(self) -> None:
         for name, least in (("seed", 0), ("n_workers", 1), ("threads", 1), ("log_every", 1)):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or value < least):
                 raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+        if self.threads is not None and self.threads > MOST_THREADS:
+            raise ValueError(f"threads must be at most {MOST_THREADS}, got {self.threads}")
         if self.seed >= 2**64:
             raise ValueError(f"seed must be below 2**64, got {self.seed}")
         if self.dtype not in ("float64", "float32"):
@@ -78,9 +82,11 @@ def build(config: Node) -> Experiment:
     ValueError, TypeError, OSError
         For a mistake in the configuration or an unreadable file; the message is one sentence.
     """
-    own = {name: value for name, value in config.items() if name not in GROUPS}
-    settings: Settings = call({"_target_": "buropt.build.Settings", **own})
+    settings = settings_of(config)
     budget = settings.budget  # a budget that never ends is refused before any work is done
+    for group, example in (("optimizer", "gd"), ("problem", "logistic")):
+        if not config.get(group):
+            raise ValueError(f"{group} is missing: choose one, for example {group}={example}")
     method: Optimizer[Any] = call(config["optimizer"], "optimizer")
     problem, data_name = build_problem(config, settings)
     method = method.theory(problem)
@@ -89,6 +95,17 @@ def build(config: Node) -> Experiment:
         title += f" ({data_name})"
     workers = "1 worker" if problem.n_workers == 1 else f"{problem.n_workers} workers"
     return Experiment(settings, budget, problem, method, f"{title}, {workers}")
+
+
+def settings_of(config: Node) -> Settings:
+    """The keys of a configuration outside the groups; ValueError as for `build`."""
+    own = {name: value for name, value in config.items() if name not in GROUPS}
+    known = [*GROUPS, *(field.name for field in fields(Settings))]
+    for name in own:
+        if name not in known:
+            raise ValueError(unknown_key(name, known))
+    settings: Settings = call({"_target_": "buropt.build.Settings", **own})
+    return settings
 
 
 def build_problem(config: Node, settings: Settings) -> tuple[Problem, str]:
@@ -100,6 +117,16 @@ def build_problem(config: Node, settings: Settings) -> tuple[Problem, str]:
         The problem; the name of the data, empty for a problem that makes its own.
     """
     if "A" not in parameters_of(config["problem"], "problem"):
+        if config.get("data"):
+            raise ValueError(
+                "this problem makes its own data: leave out data=... or choose a problem that "
+                "takes data, for example problem=logistic"
+            )
+        if settings.split != Settings.split:
+            raise ValueError(
+                "this problem makes each worker's data itself and has nothing to split: leave out "
+                f"split={settings.split}"
+            )
         problem: Problem = call(config["problem"], "problem")
         return problem, ""
     if not config.get("data"):
@@ -157,7 +184,7 @@ def target_of(node: Node, where: str) -> Callable[..., Any]:
     module, _, attribute = str(name).rpartition(".")
     try:
         target: Callable[..., Any] = pkgutil.resolve_name(f"{module}:{attribute}")
-    except (AttributeError, ImportError, ValueError) as error:
+    except (AttributeError, ModuleNotFoundError, ValueError) as error:
         raise ValueError(
             f"{where}._target_ must name a function or class such as buropt.optim.GD, got "
             f"{name!r}: {error}"
@@ -173,23 +200,38 @@ def parameters_of(node: Node, where: str) -> Mapping[str, inspect.Parameter]:
 
 
 def coerce(value: Any, annotation: str, place: str) -> Any:
-    """Numbers as the parameter wants them.
+    """Numbers and truth values as the parameter wants them.
 
     Text becomes a number where only a number makes sense: plain YAML reads 1e-3, and an environment
     variable any number, as text. A whole float becomes an int where an int is wanted:
-    iterations=1e5.
+    iterations=1e5. YAML's yes, no, on and off, which Hydra reads as text, are truth values.
     """
     kinds = {kind.strip() for kind in annotation.replace("typing.", "").split("|")}
-    if isinstance(value, str) and kinds & {"int", "float"} and "str" not in kinds:
+    plain = kinds <= {"int", "float", "bool", "str", "None"}
+    if value is None:
+        if plain and "None" not in kinds:
+            raise ValueError(f"{place} must not be null")
+        return None
+    if kinds <= {"bool", "None"}:
+        truth = BOOLS.get(value.lower()) if isinstance(value, str) else value
+        if not isinstance(truth, bool):
+            raise ValueError(f"{place} must be true or false, got {value!r}")
+        return truth
+    if not kinds <= {"int", "float", "None"}:
+        return value
+    number = value
+    if isinstance(value, str):
         try:
-            value = float(value)
+            number = float(value)
         except ValueError:
-            raise ValueError(f"{place} must be a number, got {value!r}") from None
-    if isinstance(value, float) and "int" in kinds and "float" not in kinds:
-        if not value.is_integer():
-            raise ValueError(f"{place} must be a whole number, got {value!r}")
-        return int(value)
-    return value
+            number = None
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
+        raise ValueError(f"{place} must be a number, got {value!r}")
+    if "float" not in kinds and isinstance(number, float):
+        if not number.is_integer():
+            raise ValueError(f"{place} must be a whole number, got {number!r}")
+        return int(number)
+    return number
 
 
 def unknown_key(place: str, valid: Iterable[str]) -> str:

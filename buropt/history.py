@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -110,16 +111,28 @@ class History:
         return history
 
     def append(self, record: Record) -> None:
-        """Add a record; with a file, its line has left the process when this returns."""
+        """Add a record; with a file, its line has left the process when this returns.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written (a full disk); it is closed then, and the record is kept.
+        """
         self.records.append(record)
-        if self._file is not None:
+        if self._file is None:
+            return
+        try:
             self._file.write(record.as_json() + "\n")
+        except OSError:
+            with suppress(OSError):  # closing tries to write once more
+                self.close()
+            raise
 
     def close(self) -> None:
         """Close the file, if any; the records stay."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
     def __enter__(self) -> History:
         return self

@@ -22,19 +22,22 @@ if TYPE_CHECKING:
 CONVERGED = "converged"
 INTERRUPTED = "interrupted"
 NON_FINITE = "non_finite"
+UNWRITABLE = "unwritable"
 
 
 @dataclass(frozen=True)
 class Outcome:
     """How a run ended.
 
-    `status` is "converged", "budget:<limit>", "interrupted" or "non_finite"; `x`, shape (d,), and
-    `record` belong to the last iterate at which the value and the gradient were finite.
+    `status` is "converged", "budget:<limit>", "interrupted", "non_finite" or "unwritable" (the
+    history's file; `error` says why); `x`, shape (d,), and `record` belong to the last iterate at
+    which the value and the gradient were finite.
     """
 
     status: str
     x: Array
     record: Record
+    error: OSError | None = None
 
 
 class Interruption:
@@ -120,7 +123,8 @@ def minimize(
     history = History() if history is None else history
     step = method.step
 
-    problem.oracle.worker_grads(problem.x0)  # start threads and fault in memory outside the clock
+    # What methods ask for, once outside the clock: compiles it, starts threads, faults in memory.
+    problem.oracle.worker_values_and_grads(problem.x0)
     with np.errstate(over="ignore", invalid="ignore"):  # the loop itself looks for inf and nan
         started = clock()
         state = method.init(problem, problem.x0, Key(seed, 0))
@@ -150,13 +154,19 @@ def minimize(
                     counters.bits_down,
                     seconds,
                 )
-                history.append(record)
+                unwritable: OSError | None = None
+                try:
+                    history.append(record)
+                except OSError as error:
+                    unwritable = error
                 if on_record is not None:
                     on_record(record)
                 if not record.is_finite:
                     x, last = (state.x, record) if finite is None else finite
                     return Outcome(NON_FINITE, x, last)
                 finite = (state.x, record)
+                if unwritable is not None:
+                    return Outcome(UNWRITABLE, state.x, record, unwritable)
                 if budget.converged(grad_norm_sq):
                     return Outcome(CONVERGED, state.x, record)
                 if limit is not None:

@@ -27,7 +27,7 @@ class Objective:
         loss: Loss,
         regularizer: Callable[[Any], Any] | None,
         spec: TreeSpec,
-        samples: list[tuple[bool, tuple[int, ...]]],
+        samples: list[tuple[bool, tuple[int, ...], bool]],
     ) -> None:
         self._spec = spec
         self._samples = samples
@@ -41,8 +41,8 @@ class Objective:
             rows = [
                 trace.csr_input(f"data[{k}]", shape[0])
                 if is_csr
-                else trace.input(f"data[{k}]", shape, batched=True)
-                for k, (is_csr, shape) in enumerate(samples)
+                else trace.input(f"data[{k}]", shape, batched=True, is_bool=is_mask)
+                for k, (is_csr, shape, is_mask) in enumerate(samples)
             ]
             params = spec.structure.unflatten(leaves)
             value = trace.call(loss, params, *rows)

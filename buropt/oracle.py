@@ -8,6 +8,7 @@ plus the regularizer, which every call counts once: full batch, minibatch, or on
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from buropt import _core
 from buropt.objective import Array, Loss, Objective
-from buropt.oracle_data import OracleData, read_data, read_shards
+from buropt.oracle_data import OracleData, check_real, read_data, read_shards
 from buropt.tree import TreeSpec, flatten
 
 __all__ = ["Oracle", "compile"]
@@ -193,6 +194,9 @@ class Oracle:
     def bind(self, x: Array, g: Array) -> _core.BoundCall:
         """Bind a call to two fixed arrays: no conversion, no check, no allocation.
 
+        A bound call is for one thread at a time. Threads that work at the same time bind a call
+        each, with arrays of their own.
+
         Parameters
         ----------
         x : ndarray, shape (dim,)
@@ -244,8 +248,20 @@ class Oracle:
             Row i picks samples of worker i by their numbers in the data; f_i is then estimated
             without bias from those b samples. All of the worker's samples by default.
         out : ndarray, shape (n_workers, dim), optional
+            Written to before `y` is read, so it must not share memory with x or y.
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            If an argument has a wrong shape or type, `out` overlaps with x or y, or `idx` lists a
+            sample that does not exist or belongs to another worker.
         """
         evaluator = self._worker_evaluator("grad")
+        for name, point in (("x", x), ("y", y)):
+            if isinstance(out, np.ndarray) and np.shares_memory(out, point):
+                raise ValueError(
+                    f"out must not share memory with {name}; pass {name}.copy() or another array"
+                )
         if idx is not None:
             idx = self._own_samples(idx)
         differences: Array = evaluator.evaluate_workers(x, idx, out)
@@ -277,7 +293,7 @@ class Oracle:
         self, kind: str, weights: ArrayLike | None, idx: ArrayLike | None
     ) -> tuple[Callable[..., Any], ArrayLike | None]:
         if weights is None and self._weights is not None:
-            weights = self._weights if idx is None else self._weights[np.asarray(idx)]
+            weights = self._weights if idx is None else self._weights_of(np.asarray(idx))
         evaluate = self._evaluator(kind, weights is not None).evaluate
         if weights is None:
             self._plain[kind] = evaluate
@@ -309,23 +325,49 @@ class Oracle:
     def _read_weights(self, weights: ArrayLike | None) -> Array | None:
         if weights is None:
             return None
-        array = np.ascontiguousarray(weights, self.dtype)
+        array = np.asarray(weights)
+        check_real(array, "weights")
         if array.shape != (self.n_samples,):
             raise ValueError(
                 f"weights must have one entry per sample, shape ({self.n_samples},), "
                 f"got {array.shape}"
             )
-        return array
+        return np.ascontiguousarray(array, self.dtype)
+
+    def _weights_of(self, idx: NDArray[Any]) -> Array | None:
+        """The weights of the picked samples; of an `idx` that the core will refuse, any."""
+        if self._weights is None or idx.dtype.kind not in "iu":
+            return self._weights
+        return self._weights.take(idx.ravel().astype(np.int64, copy=False), mode="clip")
+
+    @cached_property
+    def _owner(self) -> NDArray[np.int64]:
+        """The worker of each sample."""
+        owner = np.empty(self.n_samples, np.int64)
+        for i, shard in enumerate(self._shards):
+            owner[shard] = i
+        return owner
 
     def _own_samples(self, idx: ArrayLike) -> NDArray[Any]:
+        """`idx` as an array; its shape and dtype are checked by the core, its samples here."""
         rows = np.asarray(idx)
-        if rows.ndim == 2 and len(rows) == self.n_workers:
-            for i, (row, shard) in enumerate(zip(rows, self._shards, strict=True)):
-                foreign = np.setdiff1d(row, shard)
-                if foreign.size:
-                    raise IndexError(
-                        f"idx[{i}] contains sample {foreign[0]}, which worker {i} does not have"
-                    )
+        if rows.ndim != 2 or len(rows) != self.n_workers or not rows.size:
+            return rows
+        if rows.dtype.kind not in "iu":
+            return rows
+        low, high = int(rows.min()), int(rows.max())
+        if low < 0 or high >= self.n_samples:
+            raise IndexError(
+                f"idx contains {low if low < 0 else high}, but sample numbers go from 0 to "
+                f"{self.n_samples - 1}"
+            )
+        foreign = self._owner[rows] != np.arange(self.n_workers)[:, None]
+        if foreign.any():
+            i = int(foreign.any(axis=1).argmax())
+            raise IndexError(
+                f"idx[{i}] contains sample {rows[i][foreign[i]].min()}, which worker {i} does not "
+                "have"
+            )
         return rows
 
 

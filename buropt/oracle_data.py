@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -9,26 +10,30 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from buropt.tree import check_plain
+
 
 class OracleData(NamedTuple):
     """Arrays of one row per sample, and how many rows they have."""
 
     arrays: tuple[Any, ...]  # dense arrays of the oracle's dtype, or CSR
     n: int
+    masks: tuple[bool, ...]  # which arrays were given as booleans
 
-    def specs(self) -> list[tuple[bool, tuple[int, ...]]]:
-        """(is CSR, shape of one sample) for each array."""
-        return [(sp.issparse(array), tuple(array.shape[1:])) for array in self.arrays]
+    def specs(self) -> list[tuple[bool, tuple[int, ...], bool]]:
+        """(is CSR, shape of one sample, is a mask) for each array."""
+        return [
+            (sp.issparse(array), tuple(array.shape[1:]), is_mask)
+            for array, is_mask in zip(self.arrays, self.masks, strict=True)
+        ]
 
 
 def read_data(data: Any, dtype: np.dtype[Any]) -> OracleData:
     """Check the data of `compile` and convert them to the oracle's dtype where they differ."""
     if data is None:
-        return OracleData((), 0)
-    arrays = tuple(
-        _read_array(array, f"data[{k}]", dtype)
-        for k, array in enumerate(data if isinstance(data, tuple | list) else (data,))
-    )
+        return OracleData((), 0, ())
+    given = data if isinstance(data, tuple | list) else (data,)
+    arrays = tuple(_read_array(array, f"data[{k}]", dtype) for k, array in enumerate(given))
     if not arrays:
         raise ValueError("data is empty; pass a tuple of arrays, one row per sample, or None")
     n = arrays[0].shape[0]
@@ -40,21 +45,15 @@ def read_data(data: Any, dtype: np.dtype[Any]) -> OracleData:
             )
     if n == 0:
         raise ValueError("data has no samples; pass at least one row")
-    return OracleData(arrays, n)
+    masks = tuple(not sp.issparse(array) and np.asarray(array).dtype == bool for array in given)
+    return OracleData(arrays, n, masks)
 
 
 def _read_array(array: Any, name: str, dtype: np.dtype[Any]) -> Any:
     if sp.issparse(array):
-        csr = sp.csr_array(array)
-        if csr.ndim != 2:
-            raise ValueError(
-                f"{name} has shape {csr.shape}; a sparse matrix needs one row per sample"
-            )
+        csr = read_csr(array, name)
         if csr.shape[1] > np.iinfo(np.int32).max:
             raise ValueError(f"{name} has {csr.shape[1]} columns; at most 2**31 - 1 are supported")
-        if not csr.has_canonical_format:
-            csr = csr.copy()
-            csr.sum_duplicates()
         return sp.csr_array(
             (
                 np.ascontiguousarray(csr.data, dtype),
@@ -63,41 +62,75 @@ def _read_array(array: Any, name: str, dtype: np.dtype[Any]) -> Any:
             ),
             shape=csr.shape,
         )
+    check_plain(array, name)
     dense = np.asarray(array)
     if dense.ndim == 0:
         raise ValueError(f"{name} is a single number; data need one row per sample")
-    if dense.dtype.kind not in "fiub":
-        raise TypeError(f"{name} has dtype {dense.dtype}; data must be real numbers")
+    check_real(dense, name)
     return np.ascontiguousarray(dense, dtype)
 
 
-def read_shards(workers: int | Sequence[ArrayLike] | None, n: int) -> list[NDArray[np.int64]]:
+def check_real(array: Any, name: str) -> None:
+    """Refuse what is not an array of floats, integers or booleans."""
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} has dtype {array.dtype}; pass real numbers")
+
+
+def read_csr(matrix: Any, name: str) -> Any:
+    """A sparse matrix as a CSR array without repeated entries; the caller's stays as it is.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it has not two axes, its values are not real, or its indices do not fit its shape.
+    """
+    check_real(matrix, name)
+    if matrix.ndim != 2:
+        raise ValueError(
+            f"{name} has shape {matrix.shape}; a sparse matrix needs one row per sample"
+        )
+    try:
+        if hasattr(matrix, "check_format"):  # before conversions, which trust the indices
+            copy.copy(matrix).check_format(full_check=True)  # drops spare room at the arrays' ends
+        csr = sp.csr_array(matrix)
+        csr.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"{name} is not a valid sparse matrix: {error}") from error
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return csr
+
+
+def read_shards(
+    workers: int | Sequence[ArrayLike] | None, n: int, name: str = "workers"
+) -> list[NDArray[np.int64]]:
     """Each worker's samples; refuses what is not a partition of range(n)."""
     if workers is None:
         workers = 1
     if isinstance(workers, int | np.integer) and not isinstance(workers, bool):
         if not 1 <= workers <= n:
             raise ValueError(
-                f"workers={workers} does not fit {n} samples; pass a number from 1 to {n}"
+                f"{name}={workers} does not fit {n} samples; pass a number from 1 to {n}"
             )
         return [part.astype(np.int64) for part in np.array_split(np.arange(n), int(workers))]
     if not isinstance(workers, Sequence) or isinstance(workers, str):
         raise TypeError(
-            f"workers must be a number or a list of integer arrays, got {type(workers).__name__}"
+            f"{name} must be a number or a list of integer arrays, got {type(workers).__name__}"
         )
     shards = []
     for i, worker in enumerate(workers):
         shard = np.asarray(worker)
         if shard.dtype.kind not in "iu" or shard.ndim != 1 or shard.size == 0:
             raise ValueError(
-                f"workers[{i}] must be a non-empty 1-D array of sample numbers, got dtype "
+                f"{name}[{i}] must be a non-empty 1-D array of sample numbers, got dtype "
                 f"{shard.dtype} and shape {shard.shape}"
             )
         shards.append(np.ascontiguousarray(shard, np.int64))
     together = np.concatenate(shards) if shards else np.zeros(0, np.int64)
     if not np.array_equal(np.sort(together), np.arange(n)):
         raise ValueError(
-            f"workers must hold each of the {n} samples exactly once; they list {together.size} "
+            f"{name} must hold each of the {n} samples exactly once; found {together.size} "
             f"numbers, {np.unique(together).size} of them different"
         )
     return shards

@@ -32,12 +32,8 @@ _INT64 = np.dtype(np.int64)
 class Purpose(IntEnum):
     """What a draw is for; draws of different purposes are independent."""
 
-    COMPRESS = 1
     COIN = 2
     SAMPLE = 3
-    SPLIT = 4
-    DATA = 5
-    START = 6
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,11 +45,15 @@ def write_array(path: Path, x: NDArray[Any]) -> None:
 
 def _write(path: Path, content: bytes) -> None:
     temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:  # a full disk, for example: leave no half file behind
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def jsonable(value: Any) -> Any:

@@ -223,8 +223,8 @@ def flatten(tree: Any, name: str = "x0", dtype: DTypeLike | None = None) -> tupl
     Raises
     ------
     TypeError
-        If a leaf does not hold real numbers (booleans, complex numbers, strings, objects) or a
-        dtype is not supported.
+        If a leaf does not hold real numbers (booleans, complex numbers, strings, objects), is a
+        masked array or a matrix, or a dtype is not supported.
     ValueError
         If there are no leaves.
     """
@@ -253,6 +253,7 @@ def _real_array(leaf: Any, path: str) -> Array:
             f"{path} is of type {type(leaf).__name__}, which is not an array of "
             "numbers. Pass NumPy arrays in dicts, lists and tuples."
         )
+    check_plain(leaf, path)
     if array.dtype.kind not in "fiu":
         raise TypeError(
             f"{path} has dtype {array.dtype}, and only real numbers can be optimized. "
@@ -261,6 +262,16 @@ def _real_array(leaf: Any, path: str) -> Array:
     if array.dtype.itemsize > 8:
         raise TypeError(f"{path} has dtype {array.dtype}; the widest supported is float64.")
     return array
+
+
+def check_plain(array: Any, name: str) -> None:
+    """Refuse subclasses of arrays whose meaning a conversion would lose: masks, matrix products."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array, whose mask would be lost; pass its filled(...)")
+    if isinstance(array, np.matrix):
+        raise TypeError(
+            f"{name} is of type matrix, whose rows stay 2-D; pass np.asarray(...) of it"
+        )
 
 
 def _size(shape: tuple[int, ...]) -> int:

@@ -345,7 +345,7 @@ FROZEN.flags.writeable = False
         (X, np.ones((2, 5)), ValueError, r"out must be .* of shape \(2, 6\), .* \(2, 5\)"),
         (X, np.ones((6, 2)).T, ValueError, "out must be a C-contiguous float64 array"),
         (X, np.ones((2, 6), np.float32), ValueError, "out must be .* float64 .*got dtype float32"),
-        (X, FROZEN, TypeError, "out must be a writeable NumPy array"),
+        (X, FROZEN, TypeError, "out is a read-only array"),
         (X, X, ValueError, "out must not overlap x"),
         (MEMORY[:2], MEMORY[1:], ValueError, "out must not overlap x"),
     ],

@@ -83,6 +83,11 @@ def test_every_method(optimizer: str, compressor: str) -> None:
     assert experiment.method.gamma > 0
 
 
+def test_the_default_run_is_long_enough() -> None:
+    """`test_run.test_the_default_run` shows that 2000 iterations are."""
+    assert compose()["iterations"] >= 2000
+
+
 def test_defaults_and_the_compressor_that_fits_the_method() -> None:
     marina, ef21 = build(compose()).method, build(compose("optimizer=ef21")).method
     assert isinstance(marina, Marina)

@@ -235,10 +235,28 @@ def test_parabolas_with_constants():
 def test_dense_and_diagonal_matrices_agree():
     diagonal = np.array([[1.0, 2.0], [3.0, 1.0]])
     b = np.array([[4.0, 0.0], [0.0, 3.0]])
-    dense = quadratic(np.array([np.diag(row) for row in diagonal]), b)
-    x = points(1, 2)[0]
-    np.testing.assert_allclose(dense.worker_grads(x), two_workers().worker_grads(x), rtol=1e-14)
-    assert dense.constants.L_plus == two_workers().constants.L_plus
+    for rows, offsets in ((diagonal, b), (diagonal - 1.5, b), (diagonal * [1, 0], b)):
+        dense = quadratic(np.array([np.diag(row) for row in rows]), offsets)
+        sparse = quadratic(rows, offsets)
+        x = points(1, 2)[0]
+        np.testing.assert_allclose(dense.worker_grads(x), sparse.worker_grads(x), rtol=1e-14)
+        for name in ("L", "L_i", "L_sample_max", "L_plus", "L_pm", "mu"):
+            np.testing.assert_allclose(
+                getattr(sparse.constants, name), getattr(dense.constants, name), atol=1e-14
+            )
+        assert sparse.constants.convex == dense.constants.convex
+        assert (sparse.constants.f_star is None) == (dense.constants.f_star is None)
+
+
+def test_diagonals_are_not_made_into_matrices():
+    dim = 300_000  # a matrix of this size would take 720 GB
+    diagonals = np.linspace(1.0, 2.0, 2 * dim).reshape(2, dim)
+    problem = quadratic(diagonals, np.ones((2, dim)))
+    mean = diagonals.mean(axis=0)
+    assert problem.constants.L_max == 2
+    assert problem.constants.mu == mean[0]
+    assert problem.constants.f_star == pytest.approx(-0.5 * np.sum(1 / mean), rel=1e-13)
+    assert problem.value(1 / mean) == pytest.approx(problem.constants.f_star, rel=1e-13)
 
 
 @pytest.mark.parametrize("basis", ["rotated", "diagonal"])

@@ -193,6 +193,35 @@ def test_matmul_and_its_gradients(transpose_a, transpose_b, m, k, n):
     np.testing.assert_allclose(gb, expected_b.T if transpose_b else expected_b, atol=1e-12)
 
 
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 260, 300), (9, 300, 260), (130, 784, 100)])
+def test_large_products(m, k, n):
+    rng = np.random.default_rng(3)
+    A, B = rng.standard_normal((m, k)), rng.standard_normal((n, k))
+    b = builder()
+    nodes = [b.input("a", A.shape), b.input("b", B.shape)]
+    c = b.emit("matmul", nodes, {"transpose_b": 1})
+    np.testing.assert_allclose(run(b, [c], A, B)[0], A @ B.T, rtol=1e-11, atol=1e-11)
+
+
+def test_sizes_beyond_memory_are_refused():
+    b = builder()
+    x = b.input("x", ())
+    with pytest.raises(ValueError, match=r"buropt.broadcast_to: an array of shape .* too many"):
+        b.emit("broadcast_to", [x], {"shape": [2**31, 2**31, 4]})
+    with pytest.raises(ValueError, match="too many elements"):
+        b.input("y", (2**33, 2**33))
+
+
+def test_branch_not_taken_may_hold_anything_in_a_product():
+    b = builder()
+    w, x, c = b.input("w", (2,)), b.input("x", (2,)), b.input("c", ())
+    value = b.emit("where", [c, b.emit("matmul", [w, x]), b.constant(0.0)])
+    out, gw, gx = run(b, [value, *b.grad(value, [w, x])], [np.inf, 1.0], [1.0, 2.0], 0.0)
+    assert out == 0
+    assert np.array_equal(gw, [0, 0])
+    assert np.array_equal(gx, [0, 0])
+
+
 def test_long_chains_need_no_recursion():
     b = builder()
     x = b.input("x", ())

@@ -149,3 +149,33 @@ def test_unknown_and_wrong_operands():
         _core.elementwise("add", np.ones(2))
     with pytest.raises(ValueError, match=r"shapes \(2,\) and \(3,\) differ"):
         _core.elementwise("add", np.ones(2), np.ones(3))
+
+
+# Second derivatives where the first cotangent happens to be zero: the rule that a zero cotangent
+# gives zero at a singular point must not cut the derivative through the cotangent.
+SECOND_DERIVATIVES = {
+    "divide": (lambda x: (x / 2) ** 2, 0.0, 0.5),
+    "divide, shifted": (lambda x: ((x - 1) / 2) ** 2, 1.0, 0.5),
+    "log": (lambda x: np.log(x) ** 2, 1.0, 2.0),
+    "log1p": (lambda x: np.log1p(x) ** 2, 0.0, 2.0),
+    "sqrt": (lambda x: (np.sqrt(x) - 1) ** 2, 1.0, 0.5),
+    "reciprocal": (lambda x: (np.reciprocal(x) - 1) ** 2, 1.0, 2.0),
+    "where": (lambda x: np.where(x > -1, np.sin(x) ** 2, 0.0), 0.0, 2.0),
+    "power": (lambda x: (x**1.5 - 1) ** 2, 1.0, 4.5),
+}
+
+
+@pytest.mark.parametrize("name", SECOND_DERIVATIVES)
+@pytest.mark.parametrize("size", [1, 3000])  # scalar and tile executor
+def test_second_derivative_at_a_zero_cotangent(name, size):
+    f, x, second = SECOND_DERIVATIVES[name]
+    gradient = bo.grad(lambda x: np.sum(f(x)))
+    hvp = bo.grad(lambda x: np.sum(gradient(x)))(np.full(size, x))
+    np.testing.assert_allclose(hvp, np.full(size, second), rtol=1e-12)
+
+
+def test_mixed_derivative_of_power_at_exponent_zero():
+    by_a = bo.grad(lambda a, b: a**b)
+    assert bo.grad(by_a, argnums=1)(2.0, 0.0) == pytest.approx(0.5)
+    by_b = bo.grad(lambda a, b: a**b, argnums=1)
+    assert bo.grad(by_b)(2.0, 0.0) == pytest.approx(0.5)

@@ -195,7 +195,7 @@ def test_a_method_must_be_settled_first() -> None:
 )
 def test_linear_convergence_to_the_solution(method: Optimizer[Any]) -> None:
     problem = synthetic_quadratic(5, 8, L=1.0, mu=0.2, seed=3)
-    x = run(method, problem, 1500)[-1].x
+    x = run(method, problem, 1200)[-1].x
     assert problem.metrics(x)[1] < 1e-24
 
 
@@ -203,10 +203,9 @@ def test_dcgd_stops_at_a_floor_that_scales_with_the_step() -> None:
     problem = synthetic_quadratic(5, 8, L=1.0, mu=0.2, seed=3)
 
     def floor(factor: float) -> float:
-        states = run(DCGD(compressor=RandK(2), step_size_factor=factor), problem, 4000)
-        return float(
-            np.mean([problem.metrics(s.x)[0] - problem.constants.f_star for s in states[1000:]])
-        )
+        states = run(DCGD(compressor=RandK(2), step_size_factor=factor), problem, 1500)
+        gaps = [problem.value(s.x) - problem.constants.f_star for s in states[500::2]]
+        return float(np.mean(gaps))
 
     whole, half = floor(1.0), floor(0.5)
     assert whole > 1e-3
@@ -227,7 +226,7 @@ def test_ef21_where_compressed_descent_with_top1_grows() -> None:
     problem = quadratic(A, np.zeros((3, 3)), x0=np.ones(3))
     direction = TopK(1).compress(problem.worker_grads(problem.x0), Key(0)).values.mean(axis=0)
     np.testing.assert_allclose(direction, -11 / 6 * problem.x0)
-    x = run(EF21(compressor=TopK(1)), problem, 6000)[-1].x
+    x = run(EF21(compressor=TopK(1)), problem, 4500)[-1].x
     assert problem.metrics(x)[1] < 1e-24
 
 
@@ -245,8 +244,8 @@ def test_nonconvex_problem_without_a_known_mu() -> None:
         Marina(compressor=RandK(2)),
         EF21(compressor=TopK(2)),
     ):
-        x = run(method, problem, 2000)[-1].x
-        assert problem.metrics(x)[1] < 0.2 * start
+        x = run(method, problem, 400)[-1].x
+        assert problem.metrics(x)[1] < 0.1 * start
 
 
 # --- what a round costs ---

@@ -1,7 +1,9 @@
 """`compile` and `Oracle`: values and gradients of objectives over data, in every kind of call."""
 
+import math
 import threading
-import tracemalloc
+import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -154,58 +156,89 @@ def test_worker_gradient_differences(oracle):
 
 def test_bits_do_not_depend_on_threads():
     A, y, x = problem(seed=5, n=10_007, d=13)
-    idx = np.random.default_rng(6).integers(0, 10_007, 257)
-    idx[::9] = idx[0]
-    seen = {"full": set(), "minibatch": set(), "workers": set()}
-    for threads in (1, 2, 3, 5, 8):
-        for data in ((A, y), (sp.csr_array(A), y)):
+    rng = np.random.default_rng(6)
+    small, large = rng.integers(0, 10_007, 257), rng.integers(0, 10_007, 4000)
+    small[::9] = small[0]
+    for kind, data in {"dense": (A, y), "csr": (sp.csr_array(A), y)}.items():
+        seen = {name: set() for name in ("full", "small", "large", "workers", "one by one")}
+        for threads in (1, 2, 3, 5, 8):
             f = bo.compile(logistic, x, data, regularizer=ridge, threads=threads, workers=7)
-            kind = "csr" if sp.issparse(data[0]) else "dense"
+            assert f.describe()["slots"] > 1
             for _ in range(20):
-                value, gradient = f.value_and_grad(x)
-                seen["full"].add((kind, value, gradient.tobytes()))
-                value, gradient = f.value_and_grad(x, idx)
-                seen["minibatch"].add((kind, value, gradient.tobytes()))
-                seen["workers"].add((kind, f.worker_grads(x).tobytes()))
-    assert {name: len(patterns) for name, patterns in seen.items()} == {
-        "full": 2,  # dense and csr sum in different orders
-        "minibatch": 2,
-        "workers": 2,
-    }
+                for name, idx in (("full", None), ("small", small), ("large", large)):
+                    value, gradient = f.value_and_grad(x, idx)
+                    seen[name].add((value, gradient.tobytes()))
+                seen["workers"].add(f.worker_grads(x).tobytes())
+            alone = np.mean([f.grad(x, j) for j in range(10_007)], axis=0)
+            seen["one by one"].add(alone.tobytes())
+            np.testing.assert_allclose(alone, f.grad(x), rtol=1e-12, atol=1e-14)
+        assert {name: len(patterns) for name, patterns in seen.items()} == dict.fromkeys(seen, 1)
+        # The large minibatch, too, is summed in several slots.
+        pick = bo.compile(logistic, x, (data[0][large], y[large]), regularizer=ridge)
+        assert pick.describe()["slots"] >= 3, kind
+        close(f.value_and_grad(x, large), pick.value_and_grad(x))
 
 
-def test_gil_is_released():
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((2000, 300))
-
-    def slow(x, a):
-        h = x
-        for _ in range(60):
-            h = np.tanh(a + np.sin(h))
-        return np.sum(h)
-
-    f = bo.compile(slow, np.zeros(300), (A,), threads=1)
-    f.grad(np.zeros(300))
-    count = 0
+def stamps_during(call):
+    """How often another Python thread got to run in the middle 80 % of the call; its seconds."""
+    stamps = []
     stop = threading.Event()
 
     def work():
-        nonlocal count
         while not stop.is_set():
-            count += 1
+            stamps.append(time.perf_counter())
+            time.sleep(1e-3)
 
     thread = threading.Thread(target=work)
     thread.start()
     try:
-        while count == 0:
-            pass
-        before = count
-        f.grad(np.zeros(300))
-        during = count - before
+        while not stamps:
+            time.sleep(1e-3)
+        begin = time.perf_counter()
+        call()
+        end = time.perf_counter()
     finally:
         stop.set()
         thread.join()
-    assert during > 1000
+    margin = (end - begin) / 10
+    return sum(begin + margin < stamp < end - margin for stamp in stamps), end - begin
+
+
+def size_for(call, seconds, size):
+    """A size for which `call(size)`, whose time grows in proportion, takes about as long."""
+    while True:
+        begin = time.perf_counter()
+        call(size)
+        taken = time.perf_counter() - begin
+        if taken > 0.05:
+            return math.ceil(size * seconds / taken)
+        size *= 4
+
+
+def test_gil_is_released():
+    def slow(x, a):
+        h = x
+        for _ in range(20):
+            h = np.tanh(a + np.sin(h))
+        return np.sum(h)
+
+    f = bo.compile(slow, np.zeros(300), (np.ones((64, 300)),), threads=1)
+
+    def gradient(size):
+        f.grad(np.zeros(300), np.arange(size) % 64)
+
+    def holding(size):
+        sum(range(size))  # one call, inside of which Python does not change threads
+
+    size = size_for(gradient, 1.3, 64)
+    stamps, seconds = stamps_during(partial(gradient, size))
+    while seconds < 1:  # the first measurement may have been disturbed
+        size *= 2
+        stamps, seconds = stamps_during(partial(gradient, size))
+    assert stamps > 50
+    stamps, seconds = stamps_during(partial(holding, size_for(holding, 0.7, 10**5)))
+    assert seconds > 0.2
+    assert stamps == 0
 
 
 def test_several_python_threads_share_an_oracle(oracle):
@@ -227,28 +260,6 @@ def test_several_python_threads_share_an_oracle(oracle):
     for thread in threads:
         thread.join()
     assert got == want
-
-
-def test_no_memory_growth_and_one_trace():
-    traces = 0
-
-    def f(x):
-        nonlocal traces
-        traces += 1
-        return x**3 - 2 * x
-
-    oracle = bo.compile(f, 1.5)
-    out = np.empty(())
-    for call in (lambda: oracle.grad(1.5), lambda: oracle.grad(1.5, out=out)):
-        call()
-        tracemalloc.start()
-        for _ in range(20_000):
-            call()
-        grown, _ = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert grown < 4096
-    assert traces == 1
-    assert oracle.grad(1.5) == pytest.approx(4.75)
 
 
 # Shapes and dtypes

@@ -51,6 +51,18 @@ def test_out_must_not_be_x(f):
         f.bind(x, x)
 
 
+def test_out_of_worker_gradient_differences_must_be_apart_from_the_points():
+    f = bo.compile(loss, np.zeros(3), (A, y), workers=2)
+    out, other = np.zeros((2, 3)), np.ones(3)
+    parts = [out[0], out[1], out.ravel()[2:5], out[1, ::-1]]
+    for part in parts:
+        with pytest.raises(ValueError, match=r"out must not share memory with x; pass x\.copy"):
+            f.worker_grad_differences(part, other, out=out)
+        with pytest.raises(ValueError, match=r"out must not share memory with y; pass y\.copy"):
+            f.worker_grad_differences(other, part, out=out)
+    assert not out.any()
+
+
 def test_read_only_out(f):
     out = np.zeros(3)
     out.setflags(write=False)
@@ -70,7 +82,10 @@ def test_bind_needs_the_very_array(f):
         ((A, 1.0), {}, ValueError, r"data\[1\] is a single number"),
         ((), {}, ValueError, "data is empty"),
         ((A[:0], y[:0]), {}, ValueError, "data has no samples"),
-        ((A, np.array(list("abcd"))), {}, TypeError, r"data\[1\] has dtype <U1"),
+        ((A, np.array(list("abcd"))), {}, TypeError, r"data\[1\] has dtype <U1; pass real"),
+        ((A * 1j, y), {}, TypeError, r"data\[0\] has dtype complex128"),
+        ((sp.csr_array(A * 1j), y), {}, TypeError, r"data\[0\] has dtype complex128; pass real"),
+        ((sp.coo_array(A * 1j), y), {}, TypeError, r"data\[0\] has dtype complex128"),
         ((A, y), {"workers": 5}, ValueError, "workers=5 does not fit 4 samples"),
         ((A, y), {"workers": 0}, ValueError, "workers=0 does not fit"),
         ((A, y), {"workers": [[0, 1], [1, 2, 3]]}, ValueError, "the 4 samples exactly once"),
@@ -78,6 +93,7 @@ def test_bind_needs_the_very_array(f):
         ((A, y), {"workers": "two"}, TypeError, "workers must be a number or a list"),
         ((A, y), {"threads": 0}, ValueError, "threads must be a positive whole number"),
         ((A, y), {"weights": np.ones(3)}, ValueError, r"weights must have one entry per sample"),
+        ((A, y), {"weights": y * 1j}, TypeError, "weights has dtype complex128; pass real numbers"),
         ((A, y), {"dtype": "int32"}, TypeError, "dtype must be float32 or float64"),
         ((A.T, y[:3]), {}, ValueError, "inner sizes differ"),
     ],
@@ -85,6 +101,35 @@ def test_bind_needs_the_very_array(f):
 def test_bad_compilations(data, options, error, text):
     with pytest.raises(error, match=text):
         bo.compile(loss, np.zeros(3), data, **options)
+
+
+def test_sample_numbers_of_a_weighted_oracle(f):
+    weighted = bo.compile(loss, np.zeros(3), (A, y), weights=np.arange(4.0))
+    for idx in ([0, 4], [-1], 4, [], [[0]], [0.5], [True, False, True, True]):
+        with pytest.raises((IndexError, TypeError, ValueError)) as plain:
+            f.grad(np.zeros(3), idx)
+        with pytest.raises(plain.type) as caught:
+            weighted.grad(np.zeros(3), idx)
+        assert str(caught.value) == str(plain.value)
+    for idx in (3, np.array([3], np.uint64)):
+        np.testing.assert_array_equal(weighted.grad(np.zeros(3), idx), 3 * f.grad(np.zeros(3), idx))
+
+
+def broken(form, part, value):
+    """The matrix A with a wrong number where others would be trusted."""
+    matrix = sp.csr_array(A).asformat(form)
+    getattr(matrix, part)[-1] = value
+    return matrix
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr"])
+@pytest.mark.parametrize(
+    ("part", "value"), [("indices", 7), ("indices", -1), ("indptr", 2), ("indptr", 99)]
+)
+def test_sparse_matrices_with_wrong_indices(form, part, value):
+    with pytest.raises(ValueError, match=r"data\[0\] is not a valid sparse matrix: ") as caught:
+        bo.compile(loss, np.zeros(3), (broken(form, part, value), y))
+    assert "\n" not in str(caught.value)
 
 
 def test_calls_that_need_data():
@@ -103,6 +148,13 @@ def test_a_sample_of_another_worker():
     f = bo.compile(loss, np.zeros(3), (A, y), workers=2)
     with pytest.raises(IndexError, match=r"idx\[0\] contains sample 3, which worker 0 does not"):
         f.worker_grad_differences(np.zeros(3), np.ones(3), [[3], [2]])
+    with pytest.raises(IndexError, match=r"idx\[1\] contains sample 0, which worker 1 does not"):
+        f.worker_grad_differences(np.zeros(3), np.ones(3), [[1, 1], [2, 0]])
+    for number in (-1, 4):
+        with pytest.raises(IndexError, match=f"idx contains {number}, but sample numbers go from"):
+            f.worker_grad_differences(np.zeros(3), np.ones(3), [[0], [number]])
+    with pytest.raises(TypeError, match="idx must be an array of integers, got dtype float64"):
+        f.worker_grad_differences(np.zeros(3), np.ones(3), [[0.0], [2.0]])
     with pytest.raises(ValueError, match=r"idx must have shape \(n_workers, b\) = \(2, b\)"):
         f.worker_grad_differences(np.zeros(3), np.ones(3), [[0]])
 

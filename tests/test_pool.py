@@ -89,3 +89,20 @@ def test_many_calls_with_changing_thread_counts():
     patterns = {oracle(threads).grad(x).tobytes() for threads in (1, 4, 2, 7, 3) for _ in range(5)}
     assert len(patterns) == 1
     assert _core.default_threads() >= 1
+
+
+def test_daemon_thread_in_a_call_does_not_abort_the_exit():
+    code = """
+import threading, time
+import numpy as np, buropt as bo
+A = np.ones((100_000, 20))
+f = bo.compile(lambda x, a: np.logaddexp(0, a @ x), np.zeros(20), A)
+def work():
+    while True:
+        f.grad(np.ones(20))
+for _ in range(2):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.2)
+"""
+    result = run(code)
+    assert (result.returncode, result.stderr) == (0, "")

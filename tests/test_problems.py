@@ -310,13 +310,20 @@ def test_data_that_do_not_fit_are_refused(make):
         make(broken, y)
     with pytest.raises(ValueError, match="A or y has nan or inf"):
         make(sp.csr_array(broken), y)
-    with pytest.raises(ValueError, match="each of the 23 samples exactly once, and has 24 ind"):
+    with pytest.raises(ValueError, match=r"split must hold each of the 23 .* once; found 24"):
         make(A, y, split=[np.arange(23), np.array([0])])
+    for data, labels, where in ((A * 1j, y, "A"), (sp.csr_array(A * 1j), y, "A"), (A, y * 1j, "y")):
+        with pytest.raises(TypeError, match=rf"{where} has dtype complex128; pass real numbers"):
+            make(data, labels)
+    matrix = sp.csr_array(A)
+    matrix.indices[0] = 4
+    with pytest.raises(ValueError, match="A is not a valid sparse matrix: indices must be < 4"):
+        make(matrix, y)
     with pytest.raises(ValueError, match="each of the 23 samples exactly once"):
         make(A, y, split=[np.arange(22)])
-    with pytest.raises(ValueError, match="worker 1 of the split has no samples"):
+    with pytest.raises(ValueError, match=r"split\[1\] must be a non-empty 1-D array"):
         make(A, y, split=[np.arange(23), np.zeros(0, np.int64)])
-    with pytest.raises(ValueError, match="n_workers=24"):
+    with pytest.raises(ValueError, match="split=24 does not fit 23 samples"):
         make(A, y, split=24)
 
 

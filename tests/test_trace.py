@@ -212,6 +212,29 @@ def test_masks_count_as_numbers():
     assert_like_numpy(lambda v: (v - 1.5).astype(bool), VECTOR)
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda v: np.ones_like(v > 0) + np.ones_like(v > 0),
+        lambda v: np.zeros_like(v > 0) | (v > 1),
+        lambda v: np.full_like(v > 0, 0.3),
+        lambda v: np.full_like(v > 0, np.nan),
+        lambda v: np.full_like(v > 0, v - 0.25),
+        lambda v: np.full_like(v, v[0] > 0) + np.full_like(v, v[0] > 0),
+        lambda v: np.full_like(v > 0, 0.3, dtype=float),
+        lambda v: np.ones_like(v, dtype=bool) + np.ones_like(v, dtype=bool),
+        lambda v: np.concatenate([v > 0, v > 1]) + np.hstack([v > 1, v > 0]),
+        lambda v: np.stack([v > 0, v > 1], dtype=float) + np.vstack([v > 1, v > 0], dtype=float),
+        lambda v: (v > 0) ** 1 + (v > 0) ** 1,
+        lambda v: np.conj(v > 0) + np.conj(v > 0),
+        lambda v: np.einsum("ij->ji", np.atleast_2d(v > 0)),
+        lambda v: np.copy(v > 0, order="K") + np.ones_like(v > 0, order="A"),
+    ],
+)
+def test_what_becomes_of_masks(function):
+    assert_like_numpy(function, VECTOR)
+
+
 # ---- in-place operators
 
 

@@ -102,7 +102,7 @@ def _can_take(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], leaves: An
     if not out.flags.carray:  # contiguous, aligned and writeable
         return False
     for leaf in leaves:
-        if type(leaf) is np.ndarray:
+        if isinstance(leaf, np.ndarray):
             # Two arrays that own their memory only share it if they are the same one.
             own_memory = leaf.base is None and out.base is None
             if leaf is out or not (own_memory or not np.may_share_memory(leaf, out)):

@@ -32,10 +32,38 @@ class _Codec(NamedTuple):
     decompress: Callable[[bytes], bytes]
 
 
+_CHUNK = 1 << 16  # bytes
+
+
+def _decompress_streams(
+    content: bytes, decoder: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor], padding: int
+) -> bytes:
+    """Decompress streams that follow one another; zeros, `padding` at a time, may lie between.
+
+    The `decompress` of `bz2` and `lzma` drops whatever follows the first stream and does not
+    decompress: of a file damaged there it would give a part for the whole.
+    """
+    parts = []
+    at = 0
+    while at < len(content):
+        stream = decoder()
+        while not stream.eof:
+            if at >= len(content):
+                raise EOFError("the last stream has no end")
+            parts.append(stream.decompress(content[at : at + _CHUNK]))
+            at += _CHUNK
+        at = min(at, len(content)) - len(stream.unused_data)
+        while padding and content[at : at + padding] == bytes(padding):
+            at += padding
+    return b"".join(parts)
+
+
 _CODECS = (
     _Codec(".gz", b"\x1f\x8b", gzip.decompress),
-    _Codec(".bz2", b"BZh", bz2.decompress),
-    _Codec(".xz", b"\xfd7zXZ\x00", lzma.decompress),
+    _Codec(".bz2", b"BZh", lambda text: _decompress_streams(text, bz2.BZ2Decompressor, 0)),
+    _Codec(
+        ".xz", b"\xfd7zXZ\x00", lambda text: _decompress_streams(text, lzma.LZMADecompressor, 4)
+    ),
 )
 
 
@@ -83,8 +111,10 @@ def load_libsvm(
     ------
     ValueError
         When a line is out of form (the message has file, line, token and what to write instead), a
-        compressed file is damaged or cut off, there are no samples or no features, or an argument
-        is wrong.
+        compressed file is damaged or cut off, there are no samples or no features, an argument is
+        out of range, or float32 cannot hold a label or tell two whole numbers apart.
+    TypeError
+        When an argument is of another type.
     FileNotFoundError
         When there is no such file.
     """
@@ -117,6 +147,7 @@ def load_libsvm_many(
     """
     if dtype not in get_args(FloatName):
         raise ValueError(f'dtype={dtype!r} is unknown; write "float64" or "float32"')
+    _check_types(n_features, zero_based, query_id)
     if n_features is not None and not 0 < n_features < 2**31:
         raise ValueError(
             f"n_features={n_features} is out of range; write 1 to {2**31 - 1}, or None"
@@ -129,9 +160,9 @@ def load_libsvm_many(
             _read(file),
             _said(file),
             n_features=n_features,
-            zero_based=zero_based,
+            zero_based=bool(zero_based),
             single_precision=dtype == "float32",
-            query_id=query_id,
+            query_id=bool(query_id),
         )
         for file in files
     ]
@@ -143,11 +174,45 @@ def load_libsvm_many(
         )
     names = [_stem(file) for file in files]
     y, mapping = map_labels(np.concatenate([part[0] for part in parts]), labels, ", ".join(names))
+    y = _converted(y, dtype, ", ".join(_said(file) for file in files))
     ends = np.cumsum([len(part[0]) for part in parts])[:-1]
     return [
-        Dataset(_csr(part, width), y_part.astype(dtype), name, dict(mapping), part[5])
+        Dataset(_csr(part, width), y_part, name, dict(mapping), part[5])
         for part, y_part, name in zip(parts, np.split(y, ends), names, strict=True)
     ]
+
+
+def _check_types(n_features: Any, zero_based: Any, query_id: Any) -> None:
+    """Refuse what the compiled core would refuse without naming the argument."""
+    if n_features is not None and not _is_integer(n_features):
+        raise TypeError(f"n_features={n_features!r} is not an int; write an int such as 3, or None")
+    for name, value in (("zero_based", zero_based), ("query_id", query_id)):
+        if not isinstance(value, bool | np.bool_):
+            raise TypeError(f"{name}={value!r} is not a bool; write True or False")
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _converted(y: Array, dtype: FloatName, name: str) -> Array:
+    """The labels, which were read in float64, in the dtype of the data."""
+    with np.errstate(over="ignore"):  # refused below
+        converted = y.astype(dtype)
+    lost = ~np.isfinite(converted)
+    if lost.any():
+        raise ValueError(
+            f'{name}: label {y[lost][0]:g} is too large for {dtype}; pass dtype="float64"'
+        )
+    whole = np.unique(y[y == np.rint(y)])
+    same = np.flatnonzero(np.diff(whole.astype(dtype)) == 0)
+    if same.size:
+        first, second = whole[same[0]], whole[same[0] + 1]
+        raise ValueError(
+            f"{name}: labels {first:.17g} and {second:.17g} are the same number in {dtype}; pass "
+            'dtype="float64"'
+        )
+    return converted
 
 
 def _csr(part: tuple[Any, ...], width: int) -> Any:

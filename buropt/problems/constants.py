@@ -284,6 +284,42 @@ def quadratic_constants(
     )
 
 
+def diagonal_constants(
+    diagonals: NDArray[np.float64],
+    *,
+    minimum: float | None = None,
+) -> Constants:
+    """The same for diagonal Hessians, one a row of (n_workers, dim): maxima over coordinates.
+
+    Hessians with common eigenvectors are diagonal in that basis: rows are then their eigenvalues.
+    """
+    mean = diagonals.mean(axis=0)
+    L_i = np.abs(diagonals).max(axis=1)
+    return Constants(
+        L=float(np.abs(mean).max()),
+        L_i=L_i,
+        L_sample_max=float(L_i.max()),
+        L_plus=_largest_root_mean_square(diagonals),
+        L_pm=_largest_root_mean_square(diagonals - mean),
+        mu=max(float(mean.min()), 0.0),
+        convex=bool(diagonals.min() >= 0),
+        minimum=minimum,
+        source={
+            "L": "closed form: max_k |mean h_ik|",
+            "L_i": "closed form: max_k |h_ik|",
+            "L_sample_max": "closed form: L_max, a sample is a worker",
+            "L_plus": "closed form: max_k sqrt(mean h_ik^2)",
+            "L_pm": "closed form: max_k sqrt(mean (h_ik - mean h_ik)^2)",
+            "mu": "closed form: min_k mean h_ik",
+            "f_star": "closed form: the stationary point" if minimum is not None else "none",
+        },
+    )
+
+
+def _largest_root_mean_square(rows: NDArray[np.float64]) -> float:
+    return math.sqrt(np.mean(np.square(rows), axis=0).max())
+
+
 def _rounding(dim: int) -> float:
     """Relative error, with room to spare, of a sum or an eigenvalue of this size."""
     return 4 * dim * float(np.finfo(np.float64).eps)

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from buropt import oracle as oracles
 from buropt.data.dataset import Array
 from buropt.problems.base import Problem
 from buropt.problems.constants import gram, is_small, least_squares_constants
 from buropt.problems.minimum import strongly_convex_minimum
-from buropt.problems.samples import Split, prepare
+from buropt.problems.samples import Split, prepare, require_weight, ridge
 
 if TYPE_CHECKING:
     from buropt.oracle import Oracle
@@ -60,16 +59,8 @@ def least_squares(
         If l2 is negative, shapes do not fit, or the split is no partition.
     """
     samples = prepare("least_squares", A, y, split)
-    if not 0 <= l2 < np.inf:
-        raise ValueError(f"least_squares: l2={l2} is out of range; write 0 or more")
-    oracle = oracles.compile(
-        loss,
-        np.zeros(samples.A.shape[1], dtype or samples.A.dtype),
-        data=(samples.A, samples.y),
-        regularizer=(lambda x: 0.5 * l2 * (x @ x)) if l2 > 0 else None,
-        threads=threads,
-        workers=samples.shards,
-    )
+    require_weight("least_squares", "l2", l2)
+    oracle = samples.compile(loss, ridge(l2), dtype, threads)
     constants = least_squares_constants(
         samples.A64,
         samples.shards,

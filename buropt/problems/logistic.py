@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from buropt import oracle as oracles
 from buropt.data.dataset import Array
 from buropt.problems.base import Problem
 from buropt.problems.constants import linear_model_constants
 from buropt.problems.minimum import strongly_convex_minimum
-from buropt.problems.samples import Split, prepare, require_signs
+from buropt.problems.samples import Split, prepare, require_signs, require_weight, ridge
 
 CURVATURE = 0.25  # max of phi'' for phi(m) = log(1 + exp(-m)): s (1 - s) at s = 1/2, that is m = 0
 
@@ -60,16 +59,8 @@ def logistic(
     """
     samples = prepare("logistic", A, y, split)
     require_signs("logistic", samples.y)
-    if not 0 <= l2 < np.inf:
-        raise ValueError(f"logistic: l2={l2} is out of range; write 0 or more")
-    oracle = oracles.compile(
-        loss,
-        np.zeros(samples.A.shape[1], dtype or samples.A.dtype),
-        data=(samples.A, samples.y),
-        regularizer=(lambda x: 0.5 * l2 * (x @ x)) if l2 > 0 else None,
-        threads=threads,
-        workers=samples.shards,
-    )
+    require_weight("logistic", "l2", l2)
+    oracle = samples.compile(loss, ridge(l2), dtype, threads)
     constants = linear_model_constants(
         samples.A64,
         samples.shards,

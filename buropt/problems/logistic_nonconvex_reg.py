@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from buropt import oracle as oracles
 from buropt.data.dataset import Array
 from buropt.problems.base import Problem
 from buropt.problems.constants import linear_model_constants
 from buropt.problems.logistic import CURVATURE, loss
-from buropt.problems.samples import Split, prepare, require_signs
+from buropt.problems.samples import Split, prepare, require_signs, require_weight
 
 
 def logistic_nonconvex_reg(
@@ -52,16 +51,8 @@ def logistic_nonconvex_reg(
     """
     samples = prepare("logistic_nonconvex_reg", A, y, split)
     require_signs("logistic_nonconvex_reg", samples.y)
-    if not 0 <= lam < np.inf:
-        raise ValueError(f"logistic_nonconvex_reg: lam={lam} is out of range; write 0 or more")
-    oracle = oracles.compile(
-        loss,
-        np.zeros(samples.A.shape[1], dtype or samples.A.dtype),
-        data=(samples.A, samples.y),
-        regularizer=lambda x: lam * np.sum(x * x / (1 + x * x)),
-        threads=threads,
-        workers=samples.shards,
-    )
+    require_weight("logistic_nonconvex_reg", "lam", lam)
+    oracle = samples.compile(loss, lambda x: lam * np.sum(x * x / (1 + x * x)), dtype, threads)
     # r(t) = t^2 / (1 + t^2) has r'' = (2 - 6 t^2) / (1 + t^2)^3, between 2 (at 0) and -1/2 (at 1).
     constants = linear_model_constants(
         samples.A64,

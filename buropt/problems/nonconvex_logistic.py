@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from buropt import oracle as oracles
 from buropt.data.dataset import Array
 from buropt.problems.base import Problem
 from buropt.problems.constants import linear_model_constants
@@ -61,13 +60,7 @@ def nonconvex_logistic(
     """
     samples = prepare("nonconvex_logistic", A, y, split)
     require_signs("nonconvex_logistic", samples.y)
-    oracle = oracles.compile(
-        loss,
-        np.zeros(samples.A.shape[1], dtype or samples.A.dtype),
-        data=(samples.A, samples.y),
-        threads=threads,
-        workers=samples.shards,
-    )
+    oracle = samples.compile(loss, None, dtype, threads)
     constants = linear_model_constants(
         samples.A64,
         samples.shards,

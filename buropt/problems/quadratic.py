@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from buropt import oracle as oracles
 from buropt.data.dataset import Array
 from buropt.data.synthetic import Basis, Quadratics, quadratics
 from buropt.problems.base import Problem
-from buropt.problems.constants import Constants, quadratic_constants, root_mean_square
+from buropt.problems.constants import Constants, diagonal_constants, quadratic_constants
 
 
 def dense_loss(x: Any, A: Any, b: Any, c: Any) -> Any:
@@ -39,6 +40,7 @@ def quadratic(
     Parameters
     ----------
     A : ndarray, shape (n_workers, dim, dim), symmetric, or (n_workers, dim), diagonals
+        Diagonals stay diagonals, at O(n_workers dim) in all.
     b : ndarray, shape (n_workers, dim)
     c : ndarray, shape (n_workers,), optional
         Zeros by default.
@@ -67,9 +69,13 @@ def quadratic(
         )
     if A.ndim == 3 and not np.array_equal(A, A.transpose(0, 2, 1)):
         raise ValueError("quadratic: A has a matrix that is not symmetric; pass (A_i + A_i') / 2")
-    hessians = list(A) if A.ndim == 3 else [np.diag(diagonal) for diagonal in A]
-    f_star = _minimum(sum(hessians) / len(hessians), b.mean(axis=0), float(c.mean()))
-    constants = quadratic_constants(hessians, minimum=f_star)
+    mean, mean_b, mean_c = A.mean(axis=0), b.mean(axis=0), float(c.mean())
+    if A.ndim == 3:
+        eigenvalues, vectors = np.linalg.eigh(mean)
+        f_star = _minimum(eigenvalues, vectors.T @ mean_b, mean_c)
+        constants = quadratic_constants(list(A), minimum=f_star)
+    else:
+        constants = diagonal_constants(A, minimum=_minimum(mean, mean_b, mean_c))
     return _problem(A, b, c, x0, constants, dtype, threads)
 
 
@@ -136,20 +142,10 @@ def _problem(
 
 
 def _spectral_constants(data: Quadratics) -> Constants:
-    """With common eigenvectors every constant is a maximum over columns of the eigenvalues."""
-    eigenvalues = data.eigenvalues
-    mean = eigenvalues.mean(axis=0)
-    L_i = np.abs(eigenvalues).max(axis=1)
-    # Columns are multiples of each other, so each maximum is found at the largest mean eigenvalue.
-    return Constants(
-        L=float(np.abs(mean).max()),
-        L_i=L_i,
-        L_sample_max=float(L_i.max()),
-        L_plus=max(root_mean_square(column) for column in eigenvalues.T),
-        L_pm=max(root_mean_square(column) for column in (eigenvalues - mean).T),
-        mu=max(float(mean.min()), 0.0),
-        convex=bool(eigenvalues.min() >= 0),
-        minimum=data.f_star,
+    """The matrices share their eigenvectors, so that they are diagonal in that basis."""
+    constants = diagonal_constants(data.eigenvalues, minimum=data.f_star)
+    return replace(
+        constants,
         source={
             "L": "closed form: chosen",
             "L_i": "closed form: |1 + heterogeneity s_i| L",
@@ -162,14 +158,17 @@ def _spectral_constants(data: Quadratics) -> Constants:
     )
 
 
-def _minimum(mean: Any, b: NDArray[np.float64], c: float) -> float | None:
-    """Minimum of x'Hx/2 - b'x + c; None if there is none."""
-    eigenvalues, vectors = np.linalg.eigh(mean)
-    rounding = 4 * len(b) * float(np.finfo(np.float64).eps) * float(np.abs(eigenvalues).max())
-    coordinates = vectors.T @ b
+def _minimum(
+    eigenvalues: NDArray[np.float64], coordinates: NDArray[np.float64], c: float
+) -> float | None:
+    """Minimum of x'Hx/2 - b'x + c, given the eigenvalues of H and b in the basis of its vectors.
+
+    None if there is none.
+    """
+    rounding = 4 * len(eigenvalues) * float(np.finfo(np.float64).eps) * np.abs(eigenvalues).max()
     flat = np.abs(eigenvalues) <= rounding
     slope = math.sqrt(float(np.sum(coordinates[flat] ** 2)))
-    if (eigenvalues < -rounding).any() or slope > 1e-12 * float(np.linalg.norm(b)):
+    if (eigenvalues < -rounding).any() or slope > 1e-12 * float(np.linalg.norm(coordinates)):
         return None
     curved = ~flat
     return c - 0.5 * float(np.sum(coordinates[curved] ** 2 / eigenvalues[curved]))

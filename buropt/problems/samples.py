@@ -1,16 +1,17 @@
-"""What the factories of problems over samples check and prepare alike."""
+"""What the factories of problems over samples do alike: check, prepare, compile."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from buropt import oracle as oracles
 from buropt.data.dataset import Array, is_sparse
-from buropt.data.split import Shards, contiguous
+from buropt.oracle import Oracle
+from buropt.oracle_data import check_real, read_csr, read_shards
 
 Split: TypeAlias = int | Sequence[NDArray[np.integer[Any]]] | None
 """None: one worker. A number: contiguous blocks. Index arrays: as `buropt.data` makes them."""
@@ -22,7 +23,24 @@ class Samples(NamedTuple):
     A: Any  # as given: ndarray or CSR array, (n_samples, dim)
     y: Array  # (n_samples,)
     A64: Any  # the same in float64, for constants
-    shards: Shards
+    shards: list[NDArray[np.int64]]
+
+    def compile(
+        self,
+        loss: Callable[[Any, Any, Any], Any],
+        regularizer: Callable[[Any], Any] | None,
+        dtype: str | None,
+        threads: int | None,
+    ) -> Oracle:
+        """Oracle of the mean of loss(x, a_j, y_j) plus the regularizer; starts at 0."""
+        return oracles.compile(
+            loss,
+            np.zeros(self.A.shape[1], dtype or self.A.dtype),
+            data=(self.A, self.y),
+            regularizer=regularizer,
+            threads=threads,
+            workers=self.shards,
+        )
 
 
 def prepare(name: str, A: Any, y: Any, split: Split) -> Samples:
@@ -30,11 +48,13 @@ def prepare(name: str, A: Any, y: Any, split: Split) -> Samples:
 
     Raises
     ------
-    ValueError
-        If shapes do not fit, a number is not finite or the split is not a partition.
+    ValueError, TypeError
+        If shapes do not fit, a number is not real or not finite, or the split is not a partition.
     """
-    A = _canonical(sp.csr_array(A)) if is_sparse(A) else np.asarray(A)
+    A = read_csr(A, f"{name}: A") if is_sparse(A) else np.asarray(A)
     y = np.asarray(y)
+    check_real(A, f"{name}: A")
+    check_real(y, f"{name}: y")
     if A.dtype not in (np.float32, np.float64):
         A = A.astype(np.float64)
     if A.ndim != 2 or y.ndim != 1 or A.shape[0] != len(y) or 0 in A.shape:
@@ -45,7 +65,8 @@ def prepare(name: str, A: Any, y: Any, split: Split) -> Samples:
     y = y.astype(A.dtype)
     if not (np.isfinite(A.data if is_sparse(A) else A).all() and np.isfinite(y).all()):
         raise ValueError(f"{name}: A or y has nan or inf; drop or replace those samples")
-    return Samples(A, y, A.astype(np.float64, copy=False), _shards(name, split, len(y)))
+    shards = read_shards(split, len(y), f"{name}: split")
+    return Samples(A, y, A.astype(np.float64, copy=False), shards)
 
 
 def require_signs(name: str, y: Array) -> None:
@@ -58,25 +79,12 @@ def require_signs(name: str, y: Array) -> None:
         )
 
 
-def _canonical(A: Any) -> Any:
-    """Without repeated entries, which would spoil sums over `A.data`; the caller's matrix stays."""
-    if not A.has_canonical_format:
-        A = A.copy()
-        A.sum_duplicates()
-    return A
+def require_weight(name: str, parameter: str, weight: float) -> None:
+    """Refuse a regularizer's weight that is negative or not finite."""
+    if not 0 <= weight < np.inf:
+        raise ValueError(f"{name}: {parameter}={weight} is out of range; write 0 or more")
 
 
-def _shards(name: str, split: Split, n_samples: int) -> Shards:
-    if split is None or isinstance(split, (int, np.integer)):
-        return contiguous(n_samples, 1 if split is None else int(split))
-    shards = [np.asarray(shard, dtype=np.int64) for shard in split]
-    together = np.concatenate(shards) if shards else np.zeros(0, np.int64)
-    if not np.array_equal(np.sort(together), np.arange(n_samples)):
-        raise ValueError(
-            f"{name}: the split has to hold each of the {n_samples} samples exactly once, and has "
-            f"{len(together)} indices, {len(np.unique(together))} of them distinct; see buropt.data"
-        )
-    empty = [worker for worker, shard in enumerate(shards) if len(shard) == 0]
-    if empty:
-        raise ValueError(f"{name}: worker {empty[0]} of the split has no samples; leave it out")
-    return shards
+def ridge(l2: float) -> Callable[[Any], Any] | None:
+    """The regularizer (l2/2) |x|^2; None where it would be nothing but work."""
+    return (lambda x: 0.5 * l2 * (x @ x)) if l2 > 0 else None

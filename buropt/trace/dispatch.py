@@ -29,7 +29,7 @@ Rule = TypeVar("Rule", bound=FunctionRule)
 
 # Values of keyword arguments that change nothing, accepted for keywords a rule does not know.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "order": ("C", "K", "A"),
+    "order": ("C", "K", "A"),  # of copies; rules that give elements another order take it
     "subok": (True, False),
     "casting": ("same_kind", "safe"),
     "where": (True,),

@@ -23,6 +23,9 @@ def einsum(trace: Trace, subscripts: Any, operands: Sequence[Any]) -> Tracer:
         _refuse(trace, "index lists", "a string such as 'ij,j->i'")
     arrays = [trace.lift(operand) for operand in operands]
     inputs, output = _parse(trace, subscripts, arrays)
+    permutes = len(arrays) == 1 and len(inputs[0]) == len(output)
+    if all(array.is_bool for array in arrays) and not permutes:
+        _refuse(trace, "a product or sum of masks alone, in NumPy again a mask,", "1.0 * mask")
     if len(arrays) == 1:
         return _reduce(trace, arrays[0], inputs[0], output)
     (a, b), (of_a, of_b) = arrays, inputs

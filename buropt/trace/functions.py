@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from buropt.trace.dispatch import function, unsupported
+from buropt.trace.dispatch import function, is_graph_dtype, unsupported, unsupported_keyword
 from buropt.trace.errors import TraceError, location
 from buropt.trace.ufuncs import as_mask, matmul
 
@@ -106,8 +106,9 @@ def clip(
 
 
 @function(np.reshape, "a shape order copy")
-def reshape(trace: Trace, a: Any, shape: Any) -> Tracer:
+def reshape(trace: Trace, a: Any, shape: Any, order: Any = "C") -> Tracer:
     """The same elements in C order with another shape; one extent may be -1."""
+    _check_order(trace, "np.reshape", order)
     array = trace.lift(a)
     wanted = _extents(shape)
     known = math.prod(extent for extent in wanted if extent != -1)
@@ -124,8 +125,9 @@ def reshape(trace: Trace, a: Any, shape: Any) -> Tracer:
 
 
 @function(np.ravel, "a order")
-def ravel(trace: Trace, a: Any) -> Tracer:
+def ravel(trace: Trace, a: Any, order: Any = "C") -> Tracer:
     """All elements in C order."""
+    _check_order(trace, "np.ravel", order)
     array = trace.lift(a)
     return _reshaped(trace, array, [array.size])
 
@@ -235,7 +237,7 @@ def broadcast_to(trace: Trace, array: Any, shape: Any) -> Tracer:
 
 
 @function(np.concatenate, "arrays axis out dtype casting")
-def concatenate(trace: Trace, arrays: Any, axis: Any = 0) -> Tracer:
+def concatenate(trace: Trace, arrays: Any, axis: Any = 0, dtype: Any = None) -> Tracer:
     """Join arrays along an axis that they have."""
     parts = _parts(trace, arrays)
     if axis is None:
@@ -246,12 +248,15 @@ def concatenate(trace: Trace, arrays: Any, axis: Any = 0) -> Tracer:
             f"{location(trace.name)} Instead: np.stack([...])."
         )
     (k,) = _axes(trace, axis, parts[0].ndim)
-    is_bool = all(part.is_bool for part in parts)
+    all_masks = all(part.is_bool for part in parts)
+    is_bool = _is_mask_dtype(trace, "np.concatenate", dtype, all_masks)
+    if is_bool and not all_masks:  # NumPy refuses this cast as well
+        raise unsupported_keyword(trace, "np.concatenate", "dtype")
     return trace.emit("concatenate", parts, {"axis": k}, is_bool=is_bool)
 
 
 @function(np.stack, "arrays axis out dtype casting")
-def stack(trace: Trace, arrays: Any, axis: int = 0) -> Tracer:
+def stack(trace: Trace, arrays: Any, axis: int = 0, dtype: Any = None) -> Tracer:
     """Join arrays of one shape along a new axis."""
     parts = _parts(trace, arrays)
     shapes = {part.shape for part in parts}
@@ -260,20 +265,20 @@ def stack(trace: Trace, arrays: Any, axis: int = 0) -> Tracer:
             f"buropt.stack: all arrays must have the same shape, got {sorted(shapes)}. "
             f"{location(trace.name)}"
         )
-    return concatenate(trace, [expand_dims(trace, part, axis) for part in parts], axis)
+    return concatenate(trace, [expand_dims(trace, part, axis) for part in parts], axis, dtype)
 
 
 @function(np.vstack, "tup dtype casting")
-def vstack(trace: Trace, tup: Any) -> Tracer:
+def vstack(trace: Trace, tup: Any, dtype: Any = None) -> Tracer:
     """Join as rows."""
-    return concatenate(trace, [atleast_2d(trace, (part,)) for part in _parts(trace, tup)], 0)
+    return concatenate(trace, [atleast_2d(trace, (part,)) for part in _parts(trace, tup)], 0, dtype)
 
 
 @function(np.hstack, "tup dtype casting")
-def hstack(trace: Trace, tup: Any) -> Tracer:
+def hstack(trace: Trace, tup: Any, dtype: Any = None) -> Tracer:
     """Join along the second axis, vectors along their only one."""
     parts = [atleast_1d(trace, (part,)) for part in _parts(trace, tup)]
-    return concatenate(trace, parts, 0 if parts[0].ndim == 1 else 1)
+    return concatenate(trace, parts, 0 if parts[0].ndim == 1 else 1, dtype)
 
 
 @function(np.column_stack, "tup")
@@ -293,22 +298,27 @@ def copy(trace: Trace, a: Any) -> Tracer:
 
 
 @function(np.zeros_like, "a dtype order subok shape device")
-def zeros_like(trace: Trace, a: Any, shape: Any = None) -> Tracer:
-    """Zeros of the same shape."""
-    return full_like(trace, a, 0.0, shape)
+def zeros_like(trace: Trace, a: Any, dtype: Any = None, shape: Any = None) -> Tracer:
+    """Zeros of the same shape; of a mask, a mask."""
+    return full_like(trace, a, 0.0, dtype, shape)
 
 
 @function(np.ones_like, "a dtype order subok shape device")
-def ones_like(trace: Trace, a: Any, shape: Any = None) -> Tracer:
-    """Ones of the same shape."""
-    return full_like(trace, a, 1.0, shape)
+def ones_like(trace: Trace, a: Any, dtype: Any = None, shape: Any = None) -> Tracer:
+    """Ones of the same shape; of a mask, a mask."""
+    return full_like(trace, a, 1.0, dtype, shape)
 
 
 @function(np.full_like, "a fill_value dtype order subok shape device")
-def full_like(trace: Trace, a: Any, fill_value: Any, shape: Any = None) -> Tracer:
-    """One value everywhere; it may be traced."""
-    extents = list(trace.lift(a).shape) if shape is None else _extents(shape)
-    return trace.fresh(broadcast_to(trace, fill_value, extents))
+def full_like(
+    trace: Trace, a: Any, fill_value: Any, dtype: Any = None, shape: Any = None
+) -> Tracer:
+    """One value everywhere, cast to the dtype of `a`; it may be traced."""
+    array, fill = trace.lift(a), trace.lift(fill_value)
+    is_bool = _is_mask_dtype(trace, "np.full_like", dtype, array.is_bool)
+    extents = list(array.shape) if shape is None else _extents(shape)
+    value = as_mask(trace, fill) if is_bool else fill
+    return trace.emit("broadcast_to", (value,), {"shape": extents}, is_bool=is_bool)
 
 
 @function(np.shape, "a")
@@ -335,6 +345,23 @@ def _reshaped(trace: Trace, array: Tracer, shape: Sequence[int]) -> Tracer:
         return trace.view(array, array)
     result = trace.emit("reshape", (array,), {"shape": list(shape)}, is_bool=array.is_bool)
     return trace.view(result, array)
+
+
+def _check_order(trace: Trace, name: str, order: Any) -> None:
+    """Refuse "A" and "K" too: they would depend on the memory layout that the array had."""
+    if order not in ("C", None):
+        raise unsupported_keyword(trace, name, "order")
+
+
+def _is_mask_dtype(trace: Trace, name: str, dtype: Any, default: bool) -> bool:
+    """Whether a result of that `dtype=` is a mask; only bool and the graph's dtype exist."""
+    if dtype is None:
+        return default
+    if is_graph_dtype(trace, dtype):
+        return False
+    if dtype is bool or dtype is np.bool_:
+        return True
+    raise unsupported_keyword(trace, name, "dtype")
 
 
 def _parts(trace: Trace, arrays: Any) -> list[Tracer]:

@@ -16,6 +16,7 @@ from buropt.trace.randomness import watch_random_draws
 from buropt.trace.sparse import SparseRow
 from buropt.trace.tracer import Tracer
 
+_NONE: dict[str, Any] = {}
 _SUPPORTED_DTYPES = (np.dtype(np.float64), np.dtype(np.float32))
 
 
@@ -113,7 +114,8 @@ class Trace:
             If it is a tracer of another recording, or does not hold real numbers.
         """
         if isinstance(value, Tracer):
-            self._check_tracer(value)
+            if value.trace is not self or self._inner or not self._is_open:
+                self._check_tracer(value)
             return value
         if type(value) is float or type(value) is int:
             return self.constant(value)
@@ -159,7 +161,7 @@ class Trace:
         """
         try:
             nodes = [operand.node for operand in operands]
-            node = self.builder.emit(op, nodes, attributes or {})
+            node = self.builder.emit(op, nodes, attributes or _NONE)
         except ValueError as error:
             text = str(error).rstrip(".")
             raise ValueError(f"{text}. {location(self.name)}") from None
@@ -168,6 +170,10 @@ class Trace:
     def fresh(self, tracer: Tracer) -> Tracer:
         """The same value in memory of its own, as after a copy."""
         return Tracer(self, tracer.node, tracer.is_bool, None)
+
+    def number(self, tracer: Tracer) -> Tracer:
+        """The same value as a number, 0 or 1 for a mask, in memory of its own."""
+        return Tracer(self, tracer.node, False, None)
 
     def view(self, tracer: Tracer, base: Tracer) -> Tracer:
         """The same value as a view, in NumPy's sense, of `base`."""

@@ -58,7 +58,7 @@ class Tracer:
     def __init__(self, trace: Trace, node: int, is_bool: bool, memory: Memory | None) -> None:
         self.trace = trace
         self.node = node
-        self.shape: tuple[int, ...] = tuple(trace.builder.shape(node))
+        self.shape: tuple[int, ...] = trace.builder.shape(node)
         self.memory = memory
         self.level = trace.level
         self.is_bool = is_bool
@@ -104,8 +104,11 @@ class Tracer:
     # NumPy's protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if any(isinstance(value, SparseRow) for value in inputs):
-            return NotImplemented
+        for value in inputs:
+            if isinstance(value, SparseRow):
+                return NotImplemented
+        if method == "__call__" and not kwargs:
+            return self.apply(ufunc, *inputs)
         trace, name = self.trace, public_name(ufunc)
         if kwargs.get("out") is not None:
             self._refuse_out(name, kwargs["out"])
@@ -323,7 +326,7 @@ class Tracer:
         if kwargs:
             raise unsupported_keyword(self.trace, "ndarray.astype", next(iter(kwargs)))
         if is_graph_dtype(self.trace, dtype):
-            return Tracer(self.trace, self.node, False, None)
+            return self.trace.number(self)
         if np.dtype(dtype) == np.bool_:
             return self.apply(np.not_equal, self, 0)
         self.refuse(

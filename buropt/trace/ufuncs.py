@@ -83,6 +83,15 @@ def _logical(op: str) -> UfuncRule:
 
 
 def _same(trace: Trace, x: Tracer) -> Tracer:
+    return trace.number(x)
+
+
+def _positive(trace: Trace, x: Tracer) -> Tracer:
+    if x.is_bool:
+        raise TraceError(
+            f"np.positive is not defined for booleans, in NumPy either. {location(trace.name)} "
+            "Instead: 1.0 * mask."
+        )
     return trace.fresh(x)
 
 
@@ -112,7 +121,7 @@ def _constant_power(trace: Trace, x: Tracer, exponent: float) -> Tracer | None:
     if exponent == 0:  # also where x is 0, infinite or NaN
         return trace.emit("broadcast_to", (trace.constant(1.0),), {"shape": list(x.shape)})
     if exponent == 1:
-        return trace.fresh(x)
+        return trace.number(x)
     if exponent == 2:
         return trace.emit("square", (x,))
     if exponent == 0.5:
@@ -161,7 +170,7 @@ UFUNCS.update(
         np.subtract: _numeric("subtract", "a ^ b, or a != b"),
         np.negative: _numeric("negative", "~mask"),
         np.sign: _numeric("sign", "the mask itself"),
-        np.positive: _same,
+        np.positive: _positive,
         np.conjugate: _same,
         np.absolute: _absolute,
         np.fabs: _node("absolute"),

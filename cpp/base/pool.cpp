@@ -7,12 +7,15 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
-#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -52,26 +55,35 @@ int affinity_threads() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-/// The cgroup's CPU quota rounded up, or kMaxThreads without one.
-int quota_threads() {
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  using File = std::unique_ptr<std::FILE, Close>;
+/// CPUs that one cgroup's quota amounts to, rounded up, or kMaxThreads without a quota.
+int quota_threads(const std::string& quota_file, const std::string& period_file) {
+  std::ifstream quota_stream(quota_file);
   double quota = -1;
   double period = 0;
-  if (File v2{std::fopen("/sys/fs/cgroup/cpu.max", "r")}) {
-    if (std::fscanf(v2.get(), "%lf %lf", &quota, &period) != 2) quota = -1;  // "max 100000"
+  if (!(quota_stream >> quota)) return kMaxThreads;  // no such file, or "max 100000"
+  if (period_file.empty()) {
+    quota_stream >> period;
   } else {
-    File q{std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "r")};
-    File p{std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "r")};
-    if (!q || !p || std::fscanf(q.get(), "%lf", &quota) != 1 ||
-        std::fscanf(p.get(), "%lf", &period) != 1) {
-      quota = -1;
-    }
+    std::ifstream(period_file) >> period;
   }
   if (quota <= 0 || period <= 0) return kMaxThreads;
-  return std::max(1, static_cast<int>((quota + period - 1) / period));
+  return std::max(1, static_cast<int>(std::min<double>(kMaxThreads, std::ceil(quota / period))));
+}
+
+/// The smallest quota of this process's cgroup and those above it.
+int quota_threads() {
+  const std::string root = "/sys/fs/cgroup";
+  int threads = quota_threads(root + "/cpu/cpu.cfs_quota_us", root + "/cpu/cpu.cfs_period_us");
+  std::string path;
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    if (line.starts_with("0::")) path = line.substr(3);  // the unified hierarchy
+  }
+  for (;;) {
+    threads = std::min(threads, quota_threads(root + path + "/cpu.max", ""));
+    if (path.empty()) return threads;
+    path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
+  }
 }
 
 thread_local bool inside_task = false;
@@ -79,41 +91,51 @@ thread_local bool inside_task = false;
 /// One set of worker threads and the job they work on.
 class Crew {
  public:
+  /// Starts up to this many threads: fewer when the system refuses more.
   explicit Crew(int workers) {
-    for (int i = 0; i < workers; ++i) threads_.emplace_back([this, i] { work(i + 1); });
+    try {
+      for (int i = 1; i <= workers; ++i) threads_.emplace_back([this, i] { work(i); });
+    } catch (const std::system_error&) {
+      // The number of threads never changes a result, so those that started will do.
+    }
   }
   ~Crew() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-      generation_.fetch_add(1, std::memory_order_release);
-    }
-    wake_.notify_all();
+    publish(0);
     for (std::thread& thread : threads_) thread.join();
   }
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
+  /// Threads, the caller included.
   int size() const { return static_cast<int>(threads_.size()) + 1; }
 
-  void run(std::int64_t n, int threads, Pool::Task task, void* context) {
+  void run(std::int64_t n, int members, Pool::Task task, void* context) {
     n_ = n;
     task_ = task;
     context_ = context;
-    members_ = threads;
     next_.store(0, std::memory_order_relaxed);
-    busy_.store(static_cast<int>(threads_.size()), std::memory_order_relaxed);
-    {
-      const std::lock_guard lock(mutex_);
-      generation_.fetch_add(1, std::memory_order_release);
-    }
-    if (sleeping_.load() > 0) wake_.notify_all();
+    busy_.store(members - 1, std::memory_order_relaxed);
+    publish(members);
     take_tasks(0);
     const auto done = [this] { return busy_.load(std::memory_order_acquire) == 0; };
     while (!wait_busily(done)) std::this_thread::yield();  // more threads than CPUs
   }
 
  private:
+  static constexpr std::uint64_t kMembers = 512;  // more than kMaxThreads
+
+  /// Starts a call of threads 0..members-1; 0 members: the end. The number travels in the counter
+  /// of calls, so that a thread that has no part in a call touches nothing of it.
+  void publish(int members) {
+    {
+      const std::lock_guard lock(mutex_);
+      const std::uint64_t calls = call_.load(std::memory_order_relaxed) / kMembers + 1;
+      call_.store(calls * kMembers + static_cast<std::uint64_t>(members),
+                  std::memory_order_release);
+    }
+    if (sleeping_.load() > 0) wake_.notify_all();
+  }
+
   void take_tasks(int thread) {
     for (;;) {
       const std::int64_t task = next_.fetch_add(1, std::memory_order_relaxed);
@@ -126,16 +148,20 @@ class Crew {
     inside_task = true;
     std::uint64_t seen = 0;
     for (;;) {
-      const auto called = [&] { return generation_.load(std::memory_order_acquire) != seen; };
-      if (!wait_busily(called)) {
+      const auto called = [&] { return call_.load(std::memory_order_acquire) != seen; };
+      // A thread that had no part in the last call is not expected in the next one either.
+      const bool is_member = seen % kMembers > static_cast<std::uint64_t>(thread);
+      if (!(is_member && wait_busily(called))) {
         std::unique_lock lock(mutex_);
         sleeping_.fetch_add(1);
         wake_.wait(lock, called);
         sleeping_.fetch_sub(1);
       }
-      seen = generation_.load(std::memory_order_acquire);
-      if (stop_) return;
-      if (thread < members_) take_tasks(thread);
+      seen = call_.load(std::memory_order_acquire);
+      const std::uint64_t members = seen % kMembers;
+      if (members == 0) return;
+      if (static_cast<std::uint64_t>(thread) >= members) continue;
+      take_tasks(thread);
       busy_.fetch_sub(1, std::memory_order_release);
     }
   }
@@ -143,13 +169,11 @@ class Crew {
   std::vector<std::thread> threads_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::atomic<std::uint64_t> generation_{0};
+  std::atomic<std::uint64_t> call_{0};
   std::atomic<std::int64_t> next_{0};
   std::atomic<int> busy_{0};
   std::atomic<int> sleeping_{0};
-  bool stop_ = false;
   std::int64_t n_ = 0;
-  int members_ = 0;
   Pool::Task task_ = nullptr;
   void* context_ = nullptr;
 };
@@ -159,6 +183,7 @@ class Crew {
 struct Global {
   std::mutex mutex;
   std::unique_ptr<Crew> crew;
+  int wanted = 0;  ///< threads that the crew was made for; it may have got fewer
 };
 
 alignas(Global) unsigned char storage[sizeof(Global)];
@@ -173,8 +198,13 @@ void child_after_fork() {
   inside_task = false;
 }
 
+/// Lets the threads end before static objects go. If another thread is still computing, they stay.
 void stop_at_exit() {
-  if (global != nullptr) global->crew.reset();
+  if (global == nullptr) return;
+  const std::unique_lock lock(global->mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  global->crew.reset();
+  global->wanted = 0;
 }
 
 }  // namespace
@@ -208,12 +238,13 @@ void Pool::run(std::int64_t n, int threads, Task task, void* context) {
     std::atexit(stop_at_exit);
   });
   const std::lock_guard lock(global->mutex);
-  if (!global->crew || global->crew->size() < members) {
+  if (global->wanted < members) {
     global->crew.reset();
     global->crew = std::make_unique<Crew>(members - 1);
+    global->wanted = members;
   }
   inside_task = true;
-  global->crew->run(n, members, task, context);
+  global->crew->run(n, std::min(members, global->crew->size()), task, context);
   inside_task = false;
 }
 

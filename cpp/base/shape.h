@@ -37,6 +37,16 @@ class Shape {
     extents_[static_cast<std::size_t>(rank_++)] = extent;
   }
 
+  /// Whether the number of elements stays below 2^53, far from any overflow of sizes in bytes.
+  bool is_sane() const noexcept {
+    std::int64_t result = 1;
+    for (int axis = 0; axis < rank_; ++axis) {
+      if ((*this)[axis] < 0 || __builtin_mul_overflow(result, (*this)[axis], &result)) return false;
+      if (result > (std::int64_t{1} << 53)) return false;
+    }
+    return true;
+  }
+
   /// Number of elements.
   std::int64_t size() const noexcept { return product(0, rank_); }
 

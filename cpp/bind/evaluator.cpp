@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "bind/arrays.h"
+#include "bind/gil.h"
 #include "bind/topics.h"
 
 namespace buropt {
@@ -26,8 +27,22 @@ constexpr std::int32_t kGradient = 1;
 /// Number of the batch of all samples; the workers' follow (Batch::fixed).
 constexpr std::int64_t kAllSamples = 0;
 
-bool overlap(const std::byte* a, const std::byte* b, std::int64_t bytes) {
-  return a < b + bytes && b < a + bytes;
+/// Memory that a call reads; what it writes must not lie there.
+struct Source {
+  const char* name;
+  const void* begin;
+  std::int64_t bytes;
+};
+
+void refuse_overlap(const char* target, const std::byte* begin, std::int64_t bytes,
+                    std::span<const Source> sources) {
+  for (const Source& source : sources) {
+    const auto* from = static_cast<const std::byte*>(source.begin);
+    if (begin < from + source.bytes && from < begin + bytes) {
+      raise(ErrorKind::value, "%s must not share memory with %s; pass another array", target,
+            source.name);
+    }
+  }
 }
 
 InputRole role_from(const std::string& kind, std::int32_t number, std::int64_t offset) {
@@ -84,8 +99,14 @@ class Evaluator {
     if (has_gradient_) {
       gradient = out.is_none() ? empty_array(shape, dtype_) : nb::borrow(out);
       batch.outputs[kGradient] = write_array(gradient, dtype_, shape, "out");
-      if (overlap(at, batch.outputs[kGradient], bytes())) {
-        raise(ErrorKind::value, "out must not share memory with x; pass x.copy() or another array");
+      if (!out.is_none()) {
+        const std::int64_t item = size_of(dtype_);
+        const std::array<Source, 3> read{
+            {{"x", at, bytes()},
+             {"idx", batch.idx, batch.idx == nullptr ? 0 : batch.count * 8},
+             {"weights", batch.weights, batch.weights == nullptr ? 0 : batch.count * item}}};
+        refuse_overlap("out", batch.outputs[kGradient], bytes(), read);
+        refuse_overlap("out", batch.outputs[kGradient], bytes(), data_);
       }
     }
     run(at, 1.0 / static_cast<double>(std::max<std::int64_t>(1, batch.count)),
@@ -106,6 +127,11 @@ class Evaluator {
     nb::object gradients = out.is_none() ? empty_array(Shape{n, dim()}, dtype_) : nb::borrow(out);
     std::byte* f = write_array(values, dtype_, Shape{n}, "values");
     std::byte* g = write_array(gradients, dtype_, Shape{n, dim()}, "out");
+    if (!out.is_none()) {
+      const std::array<Source, 1> read{{{"x", at, bytes()}}};
+      refuse_overlap("out", g, n * bytes(), read);
+      refuse_overlap("out", g, n * bytes(), data_);
+    }
     std::vector<Batch> batches = workers_;
     if (!idx.is_none()) pick_for_workers(idx, idx_holder, batches);
     for (std::int64_t i = 0; i < n; ++i) {
@@ -124,9 +150,9 @@ class Evaluator {
     return has_value_ ? nb::object(nb::make_tuple(values, gradients)) : gradients;
   }
 
-  /// Worker i has the samples of shards[i].
+  /// Worker i has the samples of shards[i]. Once only: what is kept of a fixed batch stays.
   void set_workers(const nb::list& shards) {
-    workers_.clear();
+    if (!workers_.empty()) raise(ErrorKind::value, "buropt: the workers are already set");
     for (nb::handle shard : shards) {
       nb::object holder;
       const auto [idx, shape] = read_integers(shard, holder, "workers");
@@ -148,8 +174,7 @@ class Evaluator {
       engine_->run(vectors, scale, batches, threads_);
       return;
     }
-    nb::gil_scoped_release release;
-    engine_->run(vectors, scale, batches, threads_);
+    without_gil([&] { engine_->run(vectors, scale, batches, threads_); });
   }
 
   nb::dict describe() const {
@@ -169,7 +194,7 @@ class Evaluator {
   std::int64_t dim() const { return x_shape_.size(); }
   std::int64_t bytes() const { return dim() * size_of(dtype_); }
   DType dtype() const { return dtype_; }
-  bool has_value() const { return has_value_; }
+  std::span<const Source> data() const { return data_; }
   bool has_gradient() const { return has_gradient_; }
   std::int64_t n_samples() const { return n_samples_; }
 
@@ -189,23 +214,26 @@ class Evaluator {
     Data data;
     data.n_samples = n_samples_;
     Shape shape;
-    nb::object holder;
     for (nb::handle array : dense) {
+      nb::object holder;
       const std::byte* values = read_array(array, dtype_, shape, holder, "data");
       kept_.push_back(holder.is_valid() ? holder : nb::borrow(array));
       data.dense.push_back({values, shape.product(1, shape.rank())});
+      data_.push_back({"the data", values, shape.size() * size_of(dtype_)});
     }
     for (nb::handle parts : csr) {
       CsrData rows;
-      rows.values = read_array(parts[0], dtype_, shape, holder, "data");
+      nb::object value_holder, start_holder;
+      rows.values = read_array(parts[0], dtype_, shape, value_holder, "data");
+      data_.push_back({"the data", rows.values, shape.size() * size_of(dtype_)});
       if (all_ones(rows.values, shape.size())) rows.values = nullptr;
       nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> columns;
       if (!nb::try_cast(nb::object(parts[1]), columns, false)) {
         raise(ErrorKind::type, "buropt: the column indices of CSR data must be int32");
       }
       rows.columns = columns.data();
-      rows.row_starts = read_integers(parts[2], holder, "row starts").first;
-      kept_.push_back(nb::borrow(parts));
+      rows.row_starts = read_integers(parts[2], start_holder, "row starts").first;
+      kept_.insert(kept_.end(), {nb::borrow(parts), value_holder, start_holder});
       data.csr.push_back(rows);
     }
     return data;
@@ -276,6 +304,7 @@ class Evaluator {
 
   std::shared_ptr<Engine> engine_;
   std::vector<nb::object> kept_;
+  std::vector<Source> data_;
   std::vector<Batch> workers_;
   DType dtype_;
   Shape x_shape_;
@@ -306,9 +335,9 @@ class BoundCall {
     batch_.outputs = {value_, nullptr};
     if (evaluator_.has_gradient()) {
       batch_.outputs[kGradient] = write_array(g, evaluator_.dtype(), shape, "g");
-      if (overlap(x_, batch_.outputs[kGradient], evaluator_.bytes())) {
-        raise(ErrorKind::value, "g must not share memory with x; pass another array");
-      }
+      const std::array<Source, 1> read{{{"x", x_, evaluator_.bytes()}}};
+      refuse_overlap("g", batch_.outputs[kGradient], evaluator_.bytes(), read);
+      refuse_overlap("g", batch_.outputs[kGradient], evaluator_.bytes(), evaluator_.data());
     }
     scale_ = 1.0 / static_cast<double>(std::max<std::int64_t>(1, batch_.count));
   }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "bind/arrays.h"
+#include "bind/gil.h"
 #include "bind/topics.h"
 #include "exec/engine.h"
 
@@ -73,8 +74,7 @@ class FunctionProgram {
     if (engine_->is_scalar()) {
       engine_->run(vectors, 1, std::span<const Batch>(&batch, 1), 1);
     } else {
-      nb::gil_scoped_release release;
-      engine_->run(vectors, 1, std::span<const Batch>(&batch, 1), 1);
+      without_gil([&] { engine_->run(vectors, 1, std::span<const Batch>(&batch, 1), 1); });
     }
     for (std::size_t k = 0; k < out_shapes_.size(); ++k) {
       if (out_shapes_[k].rank() == 0) {

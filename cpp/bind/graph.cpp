@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bind/arrays.h"
+#include "bind/gil.h"
 #include "bind/topics.h"
 #include "graph/builder.h"
 
@@ -125,10 +126,7 @@ nb::object elementwise(const std::string& name, const nb::args& arrays) {
   nb::object result = empty_array(type.shape, type.dtype);
   instruction.out = static_cast<std::int32_t>(buffers.size());
   buffers.push_back(write_array(result, type.dtype, type.shape, "result"));
-  {
-    nb::gil_scoped_release release;
-    instruction.run(instruction, {buffers.data(), 1, nullptr});
-  }
+  without_gil([&] { instruction.run(instruction, {buffers.data(), 1, nullptr}); });
   return result;
 }
 

@@ -35,6 +35,12 @@ std::size_t hash_of(const std::byte* data, std::size_t bytes) {
   return hash;
 }
 
+void check_size(std::string_view name, const Shape& shape) {
+  if (shape.is_sane()) return;
+  raise(ErrorKind::value, "buropt.%s: an array of shape %s has too many elements",
+        std::string(name).c_str(), shape.str().c_str());
+}
+
 }  // namespace
 
 NodeId Builder::append(Node node) {
@@ -46,6 +52,7 @@ NodeId Builder::append(Node node) {
 }
 
 NodeId Builder::input(std::string name, const Shape& shape, bool batched) {
+  check_size(name, shape);
   Node node;
   node.type = {dtype_, shape, batched, false};
   node.slot = static_cast<std::int32_t>(graph_.inputs.size());
@@ -140,6 +147,7 @@ NodeId Builder::emit(OpId id, std::span<const NodeId> inputs, const Attributes& 
   node.inputs.assign(inputs.begin(), inputs.end());
   node.attributes = attributes;
   node.type = record.infer(types, attributes);
+  check_size(record.name, node.type.shape);
   if (all_constant && !node.type.batched && node.type.size() <= kMaxFolded) {
     return fold(id, inputs, attributes, node.type);
   }

@@ -77,8 +77,9 @@ class Reverse {
   void mark_guarded() {
     static const OpId where = find_op("where");
     std::vector<NodeId> branches;
+    const std::vector<bool> needed = b_.ancestors(std::array{output_});
     for (NodeId id = 0; id <= output_; ++id) {
-      if (b_.at(id).op != where) continue;
+      if (!needed[index(id)] || b_.at(id).op != where) continue;
       branches.insert(branches.end(), b_.at(id).inputs.begin() + 1, b_.at(id).inputs.end());
     }
     guarded_ = branches.empty() ? std::vector<bool>(static_cast<std::size_t>(b_.size()), false)
@@ -92,19 +93,50 @@ class Reverse {
     BUROPT_ASSERT(record.reverse != nullptr);
     NodeId cotangent = cotangents_[index(node)];
     if (!record.elementwise) cotangent = with_type(cotangent, view.type);
+    const bool guarded = guarded_[index(node)];
+    const bool guarded_product = guarded && record.name == "matmul";
+    const NodeId dead = guarded_product ? all_zero(cotangent) : kNone;
     std::vector<NodeId> contributions(view.inputs.size(), kNone);
-    record.reverse(b_, {node, view.inputs, view.attributes}, cotangent, contributions);
+    const std::vector<NodeId> inputs = guarded_product ? without_dead(view, dead) : view.inputs;
+    record.reverse(b_, {node, inputs, view.attributes}, cotangent, contributions);
     for (std::size_t k = 0; k < contributions.size(); ++k) {
       if (contributions[k] == kNone || !influenced_[index(view.inputs[k])]) continue;
       NodeId contribution = contributions[k];
-      if (guarded_[index(node)] && record.elementwise) {
-        const NodeId zero = b_.constant(0.0, b_.dtype());
-        contribution =
-            b_.emit("where", {b_.emit("not_equal", {cotangent, zero}), contribution, zero});
+      if (guarded && record.elementwise) {
+        contribution = guard(b_.emit("equal", {cotangent, zero()}), contribution);
+      } else if (guarded_product && (!view.type.batched || b_.type(view.inputs[k]).batched)) {
+        contribution = guard(dead, contribution);
       }
       add(view.inputs[k],
           with_type(contribution, contribution_type(view, record, k, contribution)));
     }
+  }
+
+  NodeId zero() { return b_.constant(0.0, b_.dtype()); }
+
+  /// 0 in place of NaN where the mask holds. What is a number stays: it is 0 there already, and
+  /// must keep its own derivative by the cotangent.
+  NodeId guard(NodeId mask, NodeId contribution) {
+    const NodeId is_nan = b_.emit("not_equal", {contribution, contribution});
+    return b_.emit("where", {b_.emit("logical_and", {mask, is_nan}), zero(), contribution});
+  }
+
+  /// Whether a cotangent is 0 in all its elements, for each sample.
+  NodeId all_zero(NodeId cotangent) {
+    std::vector<std::int64_t> axes;
+    for (int axis = 0; axis < b_.type(cotangent).shape.rank(); ++axis) axes.push_back(axis);
+    const NodeId sizes = b_.emit("sum", {b_.emit("absolute", {cotangent})}, Attributes(axes, {0}));
+    return b_.emit("equal", {sizes, zero()});
+  }
+
+  /// A product's operands with 0 in the samples that are dead, so that no sum over the samples
+  /// meets what they hold.
+  std::vector<NodeId> without_dead(const Node& node, NodeId dead) {
+    std::vector<NodeId> inputs = node.inputs;
+    for (NodeId& input : inputs) {
+      if (b_.type(input).batched) input = b_.emit("where", {dead, zero(), input});
+    }
+    return inputs;
   }
 
   /// The type that a contribution must have before it is reduced to its operand's.

@@ -106,10 +106,10 @@ std::int64_t gemm_scratch(std::int64_t m, std::int64_t n, std::int64_t k,
                           bool b_transposed) noexcept {
   if (m == 0 || n == 0) return 0;
   const Plan plan = make_plan<T>(m, n, k, b_transposed);
-  // A last block of fewer rows may use wider panels, but no wider than those of one row.
-  const std::int64_t max_packs =
-      plan.row_block < m ? detail::kGemmPacks : detail::gemm_packs(tallest_block(m));
-  const std::int64_t panel = plan.copies_b ? std::min(n, max_packs * Pack<T>::size) : 0;
+  // Fewer rows take wider panels, so the widest is assumed: the answer then serves any smaller m,
+  // k.
+  const std::int64_t widest = detail::kGemmPacks * Pack<T>::size;
+  const std::int64_t panel = plan.copies_b ? std::min(n, widest) : 0;
   return std::min(k, kGemmBlock) * (copied_a_rows(plan) + panel);
 }
 

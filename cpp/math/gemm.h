@@ -39,7 +39,8 @@ struct Gemm {
   std::int64_t init_row = 0;
 };
 
-/// Elements of scratch that gemm needs; zero when it can read B where it lies.
+/// Elements of scratch that gemm needs for this or smaller m and k; zero when it reads B where it
+/// lies.
 template <class T>
 std::int64_t gemm_scratch(std::int64_t m, std::int64_t n, std::int64_t k,
                           bool b_transposed) noexcept;

@@ -65,10 +65,13 @@ T pull(T cotangent, Operands... operands_and_y) {
     else
       return F::slope_b(operands_and_y...);
   }();
+  const T product = cotangent * slope;
   if constexpr (is_singular<F>()) {
-    return select(cotangent == T(0), T(0), cotangent * slope);
+    // Only what is not a number is replaced: the product must keep its own derivative by a
+    // cotangent that happens to be 0.
+    return select((cotangent == T(0)) & (product != product), T(0), product);
   } else {
-    return cotangent * slope;
+    return product;
   }
 }
 

@@ -17,7 +17,8 @@ struct Power {
   }
   template <class T>
   static T slope_a(T a, T b, T) {
-    return select(b == T(0), T(0), b * pow(a, b - T(1)));
+    const T slope = b * pow(a, b - T(1));
+    return select((b == T(0)) & (slope != slope), T(0), slope);
   }
   // The logarithm counts only where the base is not 0: 0^b does not move with b.
   template <class T>

@@ -71,7 +71,37 @@ std::unique_ptr<Engine> logistic(const Samples& samples, bool sparse) {
                                   std::vector<OutputRole>{{0, 0}, {1, 0}}, data);
 }
 
+constexpr std::int64_t kHidden = 70;
+
+/// sum(tanh(W a)): products of every height, with their transposes and scratch memory.
+std::unique_ptr<Engine> layer(const Samples& samples) {
+  Builder b(DType::float64);
+  const NodeId w = b.input("w", Shape{kHidden, kDim}, false);
+  const NodeId a = b.input("a", Shape{kDim}, true);
+  const NodeId hidden = b.emit("tanh", {b.emit("matmul", {w, a})});
+  const NodeId loss = b.emit("sum", {hidden}, Attributes({0}, {0}));
+  const NodeId total = b.emit("batch_sum", {loss});
+  const NodeId gradient = grad(b, total, std::array{w})[0];
+  Data data;
+  data.n_samples = kSamples;
+  data.dense.push_back({reinterpret_cast<const std::byte*>(samples.dense.data()), kDim});
+  std::vector<InputRole> inputs{{InputRole::vector, 0, 0}, {InputRole::dense_data, 0, 0}};
+  return std::make_unique<Engine>(b.build(std::array{total, gradient}, {"f", "g"}), inputs,
+                                  std::vector<OutputRole>{{0, 0}, {1, 0}}, data);
+}
+
 using Result = std::vector<double>;
+
+/// Value and gradient of the layer over the first `count` samples.
+Result evaluate_layer(const Engine& engine, const std::vector<double>& w, std::int64_t count,
+                      int threads) {
+  Result result(1 + kHidden * kDim);
+  const std::array<const std::byte*, 1> vectors{reinterpret_cast<const std::byte*>(w.data())};
+  auto* out = reinterpret_cast<std::byte*>(result.data());
+  const Batch batch{-1, nullptr, 0, count, nullptr, {out, out + sizeof(double)}};
+  engine.run(vectors, 1, std::span<const Batch>(&batch, 1), threads);
+  return result;
+}
 
 /// Value and gradient over everything, over a minibatch with repeats, and of five workers.
 Result evaluate(const Engine& engine, const std::vector<double>& x, int threads) {
@@ -123,6 +153,11 @@ int main() {
     }
     for (std::thread& caller : callers) caller.join();
     for (const int w : wrong) failures += w;
+  }
+  const std::unique_ptr<Engine> engine = layer(samples);
+  const std::vector<double> w(kHidden * kDim, 0.01);
+  for (const std::int64_t count : {1, 2, 3, 5, 8, 9, 17, 100, 257, 3001}) {
+    failures += !equal(evaluate_layer(*engine, w, count, 3), evaluate_layer(*engine, w, count, 1));
   }
   std::printf("%d wrong results\n", failures);
   return failures == 0 ? 0 : 1;

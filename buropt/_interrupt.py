@@ -1,0 +1,37 @@
+"""Ctrl-C in the program `python -m buropt.run`: one line at any time, during the imports as well.
+
+Python would print a traceback, and extension modules that are being imported turn an interruption
+into an ImportError. This is therefore imported first, and does nothing where buropt is a library.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+
+def quit_at_once(number: int, frame: FrameType | None) -> None:
+    """A signal handler: say so, and end the process with the exit code of a shell's Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is sys.stderr:
+                stream.write("buropt: interrupted\n")
+            stream.flush()
+        except Exception:  # closed, failing, or in the middle of a write
+            continue
+    os._exit(128 + number)
+
+
+def is_program() -> bool:
+    """Whether this process was started as buropt, and not by a program that imports it."""
+    if sys.argv[:1] == ["-m"]:  # what Python leaves there until the module has been found
+        after = sys.orig_argv[sys.orig_argv.index("-m") + 1 :] if "-m" in sys.orig_argv else []
+        return after[:1] == ["buropt.run"]
+    return os.path.basename(sys.argv[0] if sys.argv else "") in ("buropt", "buropt.exe")
+
+
+# Not where the interruption is ignored (nohup) or somebody else's business.
+if is_program() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, quit_at_once)

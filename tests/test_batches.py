@@ -1,0 +1,79 @@
+"""Batches of every size: what the cut into tiles and slots, or a reused buffer, could break."""
+
+import numpy as np
+import pytest
+
+import buropt as bo
+
+
+def network(p, a):
+    return p["v"] @ np.tanh(p["W"] @ a)
+
+
+def network_gradient(p, A):
+    """Of the mean over the rows of A, by hand."""
+    H = np.tanh(A @ p["W"].T)
+    back = (p["v"] * (1 - H**2)) / len(A)
+    return {"W": back.T @ A, "v": H.mean(axis=0)}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("hidden", "inputs"), [(5, 3), (32, 16), (64, 64), (100, 784), (300, 260)])
+def test_dense_layers_at_every_batch_size(hidden, inputs, dtype):
+    rng = np.random.default_rng(0)
+    p = {"W": rng.standard_normal((hidden, inputs)) / 30, "v": rng.standard_normal(hidden)}
+    A = rng.standard_normal((520, inputs))
+    f = bo.compile(network, p, (A,), dtype=dtype)
+    for size in (*range(1, 10), 17, 64, 130, 255, 256, 257, 520):
+        idx = rng.integers(0, 520, size)
+        got = f.unflatten(f.grad(f.x0, idx))
+        want = network_gradient(p, A[idx])
+        eps = np.finfo(dtype).eps
+        for name in ("W", "v"):
+            np.testing.assert_allclose(got[name], want[name], rtol=200 * eps, atol=300 * eps)
+
+
+def test_untaken_samples_may_hold_anything():
+    A = np.array([[1.0, 2.0], [np.inf, 1.0], [3.0, -1.0]])
+    b = np.array([1.0, 0.0, 1.0])
+
+    def loss(x, a, b):
+        return np.where(b > 0, (a @ x) ** 2, 0.0)
+
+    x = np.array([1.0, -1.0])
+    good = A[[0, 2]]
+    expected = 2 * good.T @ (good @ x) / 3
+    np.testing.assert_allclose(bo.compile(loss, x, (A, b)).grad(x), expected, rtol=1e-14)
+
+
+def test_long_chain_needs_little_memory():
+    def chain(length):
+        def loss(x, a):
+            h = a * x
+            for _ in range(length):
+                h = np.sin(h) + 0.1
+            return np.sum(h)
+
+        return loss
+
+    A = np.ones((10, 100))
+    short, long = (bo.compile(chain(n), np.ones(100), (A,)) for n in (10, 300))
+    # The gradient needs what the chain computed; the value alone must not.
+    assert long.describe()["arena_bytes"] > short.describe()["arena_bytes"]
+    values = [f._evaluator("value", False).describe() for f in (short, long)]
+    assert values[0]["arena_bytes"] == values[1]["arena_bytes"]
+
+
+def test_operand_with_two_readers_is_not_overwritten():
+    def loss(x, a):
+        h = a * x
+        g = h + 1  # h has another reader, so this must not be written over it
+        k = g * 2
+        return np.sum(k * h + g)
+
+    rng = np.random.default_rng(1)
+    A, x = rng.standard_normal((40, 7)), rng.standard_normal(7)
+    f = bo.compile(loss, x, (A,))
+    h = A * x
+    assert f.value(x) == pytest.approx(np.sum((h + 1) * 2 * h + h + 1) / 40, rel=1e-13)
+    np.testing.assert_allclose(f.grad(x), np.mean((4 * h + 3) * A, axis=0), rtol=1e-12)
