@@ -8,7 +8,7 @@
 namespace buropt {
 
 /// Which Python exception an Error becomes.
-enum class ErrorKind { value, type, index, memory };
+enum class ErrorKind { value, type, index };
 
 class Error : public std::runtime_error {
  public:

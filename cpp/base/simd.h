@@ -106,15 +106,11 @@ struct Pack {
   BUROPT_INLINE friend Pack operator/(Pack a, Pack b) noexcept { return wrap(a.v / b.v); }
   BUROPT_INLINE friend Pack operator-(Pack a) noexcept { return wrap(-a.v); }
   BUROPT_INLINE Pack& operator+=(Pack b) noexcept { return *this = *this + b; }
-  BUROPT_INLINE Pack& operator-=(Pack b) noexcept { return *this = *this - b; }
-  BUROPT_INLINE Pack& operator*=(Pack b) noexcept { return *this = *this * b; }
-  BUROPT_INLINE Pack& operator/=(Pack b) noexcept { return *this = *this / b; }
 
   // Integer packs only.
   BUROPT_INLINE friend Pack operator&(Pack a, Pack b) noexcept { return wrap(a.v & b.v); }
-  BUROPT_INLINE friend Pack operator|(Pack a, Pack b) noexcept { return wrap(a.v | b.v); }
   BUROPT_INLINE friend Pack operator^(Pack a, Pack b) noexcept { return wrap(a.v ^ b.v); }
-  BUROPT_INLINE friend Pack operator~(Pack a) noexcept { return wrap(~a.v); }
+  BUROPT_INLINE friend Pack operator|(Pack a, Pack b) noexcept { return wrap(a.v | b.v); }
   BUROPT_INLINE friend Pack operator<<(Pack a, int n) noexcept { return wrap(a.v << n); }
   BUROPT_INLINE friend Pack operator>>(Pack a, int n) noexcept { return wrap(a.v >> n); }
 
@@ -252,7 +248,6 @@ BUROPT_INLINE float sqrt(float a) noexcept { return __builtin_sqrtf(a); }
 BUROPT_INLINE double sqrt(double a) noexcept { return __builtin_sqrt(a); }
 
 BUROPT_INLINE bool any(bool m) noexcept { return m; }
-BUROPT_INLINE bool all(bool m) noexcept { return m; }
 
 // ---- Functions of both packs and scalars --------------------------------------------------------
 
@@ -284,22 +279,11 @@ BUROPT_INLINE T rounded_product(T a, T b) noexcept {
   return fma(a, b, T(0));
 }
 
-// The sum of the lanes, always along the same binary tree.
-template <class T>
-BUROPT_INLINE T reduce_add(Pack<T> a) noexcept {
-  return detail::fold_lanes(a, [](auto x, auto y) { return x + y; });
-}
 template <class T>
 BUROPT_INLINE bool any(Mask<T> m) noexcept {
   using Lanes = Pack<typename Pack<T>::Lane>;
   return detail::fold_lanes(Lanes::wrap(m.v), [](auto x, auto y) { return x | y; }) != 0;
 }
-template <class T>
-BUROPT_INLINE bool all(Mask<T> m) noexcept {
-  using Lanes = Pack<typename Pack<T>::Lane>;
-  return detail::fold_lanes(Lanes::wrap(m.v), [](auto x, auto y) { return x & y; }) != 0;
-}
-
 // The bits of a float as an unsigned integer, and back.
 template <Real T>
 BUROPT_INLINE UIntOf<T> bits(T x) noexcept {

@@ -14,7 +14,7 @@ namespace buropt {
 
 namespace nb = nanobind;
 
-/// numpy.empty and numpy.asarray, looked up once.
+/// A function of the numpy module.
 nb::object numpy_function(const char* name);
 
 /// numpy.empty(shape, dtype).

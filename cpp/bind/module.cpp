@@ -28,9 +28,6 @@ NB_MODULE(_core, m) {
         case buropt::ErrorKind::index:
           type = PyExc_IndexError;
           break;
-        case buropt::ErrorKind::memory:
-          type = PyExc_MemoryError;
-          break;
       }
       PyErr_SetString(type, error.what());
     }

@@ -2,7 +2,8 @@
 //
 //   before   unbatched values that do not depend on the batch; once per call
 //   tile     batched values and sums over the batch (accumulators); once per tile of samples
-//   after    unbatched values that depend on accumulators; once per call, when all tiles are summed
+//   after    unbatched values that depend on accumulators; once per batch, when its tiles are
+//   summed
 //
 // Buffers of `before` and `after` lie in one shared arena, those of `tile` in an arena of each
 // thread, accumulators in a slot. A buffer's place is reused once its last reader has run; an

@@ -38,12 +38,11 @@ namespace detail {
 inline constexpr int kGemvRows = kRegisters / 8;
 
 template <class T, int kRows>
-BUROPT_INLINE void gemv_rows(const DenseRows<T>& a, std::int64_t i, const T* x, T* z,
-                             bool accumulate) noexcept {
+BUROPT_INLINE void gemv_rows(const DenseRows<T>& a, std::int64_t i, const T* x, T* z) noexcept {
   std::array<const T*, kRows> rows;
   for (std::size_t r = 0; r < kRows; ++r) rows[r] = a[i + static_cast<std::int64_t>(r)];
   const std::array<T, kRows> sums = sum_rows<true, T, kRows>(rows, x, a.width);
-  for (std::size_t r = 0; r < kRows; ++r) z[r] = accumulate ? z[r] + sums[r] : sums[r];
+  for (std::size_t r = 0; r < kRows; ++r) z[r] = sums[r];
 }
 
 // g (strip) += sum over rows [begin, end) of r[i] * a[i].
@@ -73,12 +72,12 @@ void gemv_t_strip(const DenseRows<T>& a, std::int64_t begin, std::int64_t end, c
 
 /// z (n,) = or += A x: z[i] = dot(a[i], x).
 template <class T>
-void gemv(const DenseRows<T>& a, const T* x, T* z, bool accumulate = false) noexcept {
+void gemv(const DenseRows<T>& a, const T* x, T* z) noexcept {
   std::int64_t i = 0;
   for (; i + detail::kGemvRows <= a.n; i += detail::kGemvRows) {
-    detail::gemv_rows<T, detail::kGemvRows>(a, i, x, z + i, accumulate);
+    detail::gemv_rows<T, detail::kGemvRows>(a, i, x, z + i);
   }
-  for (; i < a.n; ++i) detail::gemv_rows<T, 1>(a, i, x, z + i, accumulate);
+  for (; i < a.n; ++i) detail::gemv_rows<T, 1>(a, i, x, z + i);
 }
 
 /// g (width,) += A^T r: g[j] += sum_i a[i][j] * r[i].

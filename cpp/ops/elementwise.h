@@ -1,11 +1,11 @@
 // Derives a primitive's whole record from a struct of formulas.
 //
-//   struct Tanh {
-//     static constexpr std::string_view name = "tanh", doc = "Hyperbolic tangent.";
+//   struct Softplus {
+//     static constexpr std::string_view name = "softplus", doc = "log(1 + exp(x)).";
 //     static constexpr int arity = 1;
-//     static constexpr From slope_from = From::output;           // what the slope needs
-//     template <class T> static T value(T x) { return tanh(x); }
-//     template <class T> static T slope(T, T y) { return T(1) - y * y; }
+//     static constexpr From slope_from = From::input;            // what the slope needs
+//     template <class T> static T value(T x) { return softplus(x); }
+//     template <class T> static T slope(T x, T) { return expit(x); }   // from x and the value
 //   };
 //
 // The same templates run on packs (kernels), floats (scalar executor) and symbols (derivative

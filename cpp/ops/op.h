@@ -173,7 +173,7 @@ struct Op {
   NodeId (*expand)(Emitter& e, std::span<const NodeId> inputs) = nullptr;
 };
 
-/// The registry: all primitives, numbered. find() raises for an unknown name.
+/// The registry: all primitives, numbered. find_op() raises for an unknown name.
 std::span<const Op> all_ops();
 OpId find_op(std::string_view name);
 const Op& op(OpId id);

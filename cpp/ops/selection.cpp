@@ -24,7 +24,7 @@ struct Where {
 };
 
 // Ties share the cotangent equally. NaN in either operand propagates: to the value as in NumPy, and
-// to the slopes, so that a NaN value never comes with a finite derivative.
+// to the slopes, so that this NaN does not come with a finite derivative.
 template <class T>
 T unordered_or_tie(T a, T b) {
   return select(a == b, T(0.5), a + b);
@@ -37,7 +37,7 @@ struct Maximum {
   static constexpr From slope_from = From::input;
   template <class T>
   static T value(T a, T b) {
-    return select(a != a, a, select(a > b, a, b));
+    return maximum(a, b);
   }
   template <class T>
   static T slope_a(T a, T b, T) {
@@ -56,7 +56,7 @@ struct Minimum {
   static constexpr From slope_from = From::input;
   template <class T>
   static T value(T a, T b) {
-    return select(a != a, a, select(a < b, a, b));
+    return minimum(a, b);
   }
   template <class T>
   static T slope_a(T a, T b, T) {
