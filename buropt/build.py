@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import math
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from buropt.budget import Budget
 from buropt.data.split import SplitKind, split_workers
@@ -23,6 +26,11 @@ if TYPE_CHECKING:
 Node = Mapping[str, Any]
 GROUPS = ("data", "problem", "compressor", "optimizer")
 MOST_THREADS = 1024  # far above what is ever used
+NOT_FINITE = (
+    "the problem's smoothness constants are not finite: its numbers are too large for their "
+    "square; scale the features of the data, as data.standardize=true does, or the problem's own "
+    "constants"
+)
 BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -88,8 +96,19 @@ def build(config: Node) -> Experiment:
         if not config.get(group):
             raise ValueError(f"{group} is missing: choose one, for example {group}={example}")
     method: Optimizer[Any] = call(config["optimizer"], "optimizer")
-    problem, data_name = build_problem(config, settings)
-    method = method.theory(problem)
+    with np.errstate(over="ignore", invalid="ignore"):  # the outcome is looked at
+        try:
+            problem, data_name = build_problem(config, settings)
+        except np.linalg.LinAlgError:  # "eigenvalues did not converge", which is about inf and nan
+            raise ValueError(NOT_FINITE) from None
+        if not math.isfinite(problem.constants.L) or not np.isfinite(problem.constants.L_i).all():
+            raise ValueError(NOT_FINITE)
+        try:
+            method = method.theory(problem)
+        except ValueError:
+            if math.isfinite(problem.constants.L_tilde):
+                raise
+            raise ValueError(NOT_FINITE) from None
     title = f"{type(method).__name__} on {problem.name}"
     if data_name:
         title += f" ({data_name})"
@@ -122,7 +141,7 @@ def build_problem(config: Node, settings: Settings) -> tuple[Problem, str]:
                 "this problem makes its own data: leave out data=... or choose a problem that "
                 "takes data, for example problem=logistic"
             )
-        if settings.split != Settings.split:
+        if settings.split != "contiguous":  # which is what leaving it out comes to
             raise ValueError(
                 "this problem makes each worker's data itself and has nothing to split: leave out "
                 f"split={settings.split}"
@@ -160,7 +179,7 @@ def call(node: Node, where: str = "", **given: Any) -> Any:
     Raises
     ------
     ValueError
-        If a key is not a parameter of the target, or a number is not one.
+        If a key is not a parameter of the target or one is missing, or a number is not one.
     """
     parameters = parameters_of(node, where)
     arguments: dict[str, Any] = dict(given)
@@ -175,6 +194,13 @@ def call(node: Node, where: str = "", **given: Any) -> Any:
             arguments[key] = call(value, place)
         else:
             arguments[key] = coerce(value, str(parameters[key].annotation), place)
+    for key, parameter in parameters.items():
+        if (
+            key not in arguments
+            and parameter.default is inspect.Parameter.empty
+            and (parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY))
+        ):
+            raise ValueError(f"{where}.{key} is missing".removeprefix("."))
     return target_of(node, where)(**arguments)
 
 

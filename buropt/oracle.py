@@ -259,9 +259,7 @@ class Oracle:
         evaluator = self._worker_evaluator("grad")
         for name, point in (("x", x), ("y", y)):
             if isinstance(out, np.ndarray) and np.shares_memory(out, point):
-                raise ValueError(
-                    f"out must not share memory with {name}; pass {name}.copy() or another array"
-                )
+                raise ValueError(f"out must not share memory with {name}; pass another array")
         if idx is not None:
             idx = self._own_samples(idx)
         differences: Array = evaluator.evaluate_workers(x, idx, out)

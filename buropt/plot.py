@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -44,6 +46,12 @@ def plot_history(history: History, path: str | PathLike[str], title: str = "") -
     if title:
         figure.suptitle(title, fontsize=11)
     figure.savefig(path)
+
+
+def set_backend(name: str) -> None:
+    """Do what MPLBACKEND=name does for later use of pyplot, but ignore a name that is unknown."""
+    with suppress(ValueError):
+        rcParams["backend"] = name
 
 
 def _draw(axes: Axes, x: NDArray[Any], history: History) -> None:

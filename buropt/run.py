@@ -2,44 +2,40 @@
 
 Hydra reads the configuration in `buropt/conf`; `run` does the rest and can be called without a
 command line. Exit codes: 0 the budget is used up or the tolerance reached; 1 a value was not
-finite, or a bug (with its traceback); 2 a mistake in the command, said in one sentence; 130
-interrupted, everything written.
+finite, a file could not be written, or a bug (with its traceback); 2 a mistake in the command, said
+in one sentence; 130 interrupted, everything written. A console that fails (`| head`) changes none.
 """
 
 from __future__ import annotations
 
-import difflib
 import logging
 import os
-import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import hydra
-from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from hydra.errors import HydraException
+from hydra.utils import to_absolute_path
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 
 from buropt import result
-from buropt.build import GROUPS, Experiment, build, unknown_key
+from buropt.build import Experiment, build, settings_of
 from buropt.history import History
-from buropt.loop import INTERRUPTED, NON_FINITE, Interruption, Outcome, minimize
+from buropt.loop import INTERRUPTED, NON_FINITE, UNWRITABLE, Interruption, Outcome, minimize
+from buropt.mistakes import CONFIGS, UsageError, explain, first_line, usage_errors
 from buropt.progress import Progress, format_bits, summary_table
+from buropt.screen import surviving_streams
 
-CONFIGS = "pkg://buropt.conf"
 FULL_ERROR = "HYDRA_FULL_ERROR"
-
-
-class UsageError(Exception):
-    """A mistake of the person who started the run; shown as its message alone."""
+HISTORY, RESULT, ARRAY, CURVE = "history.jsonl", "result.json", "x.npy", "curve.png"
+log = logging.getLogger("buropt.run")
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,12 @@ class Report:
     exit_code: int
 
 
-def run(config: DictConfig, folder: Path, console: Console | None = None) -> Report:
+def run(
+    config: DictConfig,
+    folder: Path,
+    console: Console | None = None,
+    on_start: Callable[[], None] | None = None,
+) -> Report:
     """Run what `config` describes and write its files to `folder`.
 
     Parameters
@@ -62,22 +63,31 @@ def run(config: DictConfig, folder: Path, console: Console | None = None) -> Rep
         Created if needed; receives history.jsonl, result.json, curve.png and x.npy.
     console : Console, optional
         Where progress and the closing table go.
+    on_start : callable, optional
+        Called once the folder belongs to this run, before anything is computed.
 
     Raises
     ------
     UsageError
-        For a mistake in the configuration, before anything is computed.
+        For a mistake in the configuration, before anything is computed or written.
+    OSError
+        If the history cannot be closed, as on a full network disk.
     """
     started = datetime.now(timezone.utc)
     console = Console() if console is None else console
     with usage_errors():
         plain: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
-        logging.getLogger("buropt").setLevel(logging.INFO if plain["verbose"] else logging.WARNING)
+        settings = settings_of(plain)
+        logging.getLogger("buropt").setLevel(logging.INFO if settings.verbose else logging.WARNING)
+        if not settings.overwrite and (folder / HISTORY).exists():  # before a line is logged there
+            raise occupied(folder)
         experiment = build(plain)
         _ = experiment.problem.constants.f_star  # may have to be solved for; no part of the run
         folder.mkdir(parents=True, exist_ok=True)
-        history = open_history(folder / "history.jsonl", experiment.settings.overwrite)
-    verbose = experiment.settings.verbose
+        history = open_history(folder, settings.overwrite)
+        if on_start is not None:
+            on_start()
+    verbose = settings.verbose
     if verbose:
         console.print(experiment.title, style="bold", highlight=False, soft_wrap=True)
 
@@ -88,28 +98,37 @@ def run(config: DictConfig, folder: Path, console: Console | None = None) -> Rep
                 experiment.problem,
                 experiment.method,
                 experiment.budget,
-                seed=experiment.settings.seed,
-                log_every=experiment.settings.log_every,
+                seed=settings.seed,
+                log_every=settings.log_every,
                 history=history,
                 on_record=progress.update,
                 interruption=interruption,
             )
         message, exit_code = judge(outcome, experiment, history, interruption)
-        write_files(folder, plain, experiment, outcome, history, message, started)
+        failures = write_files(folder, plain, experiment, outcome, history, message, started)
+        if failures:
+            message, exit_code = f"{message}; but {' and '.join(failures)}", exit_code or 1
         if verbose:
             console.print(summary_table(summary(experiment, outcome, history, folder), ""))
     return Report(outcome, message, exit_code)
 
 
-def open_history(path: Path, overwrite: bool) -> History:
+def open_history(folder: Path, overwrite: bool) -> History:
     """A new history file; an earlier run is not written over unless that was asked for."""
     try:
-        return History.create(path, overwrite)
+        history = History.create(folder / HISTORY, overwrite)
     except FileExistsError:
-        raise UsageError(
-            f"{path.parent} already holds a run: choose another hydra.run.dir or write "
-            "overwrite=true"
-        ) from None
+        raise occupied(folder) from None
+    for name in (RESULT, ARRAY, CURVE):  # of the run whose history has just gone
+        (folder / name).unlink(missing_ok=True)
+    return history
+
+
+def occupied(folder: Path) -> UsageError:
+    """The refusal to write over an earlier run."""
+    return UsageError(
+        f"{folder} already holds a run: choose another hydra.run.dir or write overwrite=true"
+    )
 
 
 def judge(
@@ -127,6 +146,8 @@ def judge(
             "too large for this problem; lower optimizer.step_size_factor, e.g. to a tenth",
             1,
         )
+    if outcome.status == UNWRITABLE:
+        return f"stopped {at}: {HISTORY} could not be written: {outcome.error}", 1
     if outcome.status == INTERRUPTED:
         code = 128 + (interruption.signal or 0)  # a shell's convention: 130 for Ctrl-C
         return f"interrupted {at}; everything up to there is written", code
@@ -143,51 +164,73 @@ def write_files(
     history: History,
     message: str,
     started: datetime,
-) -> None:
-    """result.json, x.npy and curve.png."""
-    logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it reports its font cache
-    from buropt.plot import plot_history  # importing matplotlib takes longer than a short run
-
+) -> list[str]:
+    """x.npy, result.json and curve.png; says what could not be written, the picture aside."""
     problem, constants = experiment.problem, experiment.problem.constants
-    result.write_array(folder / "x.npy", outcome.x)
-    result.write_json(
-        folder / "result.json",
-        {
-            "status": outcome.status,
-            "message": message,
-            "final": outcome.record,
-            "initial": history.records[0],
-            "x_sha256": result.fingerprint(outcome.x),
-            "problem": {
-                "name": problem.name,
-                "n_samples": problem.n_samples,
-                "dim": problem.dim,
-                "n_workers": problem.n_workers,
-                "dtype": str(problem.x0.dtype),
-            },
-            "constants": {
-                "L": constants.L,
-                "L_i": constants.L_i,
-                "L_max": constants.L_max,
-                "L_tilde": constants.L_tilde,
-                "L_sample_max": constants.L_sample_max,
-                "L_plus": constants.L_plus,
-                "L_pm": constants.L_pm,
-                "mu": constants.mu,
-                "f_star": constants.f_star,
-                "source": constants.source,
-            },
-            "optimizer": experiment.method,
-            "seed": experiment.settings.seed,
-            "config": config,
-            "command": result.command(),
-            "started": started.isoformat(timespec="seconds"),
-            "ended": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "versions": result.versions(),
-            "machine": result.machine(),
+    content = {
+        "status": outcome.status,
+        "message": message,
+        "final": outcome.record,
+        "initial": history.records[0],
+        "x_sha256": result.fingerprint(outcome.x),
+        "problem": {
+            "name": problem.name,
+            "n_samples": problem.n_samples,
+            "dim": problem.dim,
+            "n_workers": problem.n_workers,
+            "dtype": str(problem.x0.dtype),
         },
-    )
-    plot_history(history, folder / "curve.png", experiment.title)
+        "constants": {
+            "L": constants.L,
+            "L_i": constants.L_i,
+            "L_max": constants.L_max,
+            "L_tilde": constants.L_tilde,
+            "L_sample_max": constants.L_sample_max,
+            "L_plus": constants.L_plus,
+            "L_pm": constants.L_pm,
+            "mu": constants.mu,
+            "f_star": constants.f_star,
+            "source": constants.source,
+        },
+        "optimizer": experiment.method,
+        "seed": experiment.settings.seed,
+        "config": config,
+        "command": result.command(),
+        "started": started.isoformat(timespec="seconds"),
+        "ended": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "versions": result.versions(),
+        "machine": result.machine(),
+    }
+    failures = []
+    try:
+        result.write_array(folder / ARRAY, outcome.x)
+    except OSError as error:
+        failures.append(f"{ARRAY} could not be written: {error}")
+    try:
+        result.write_json(folder / RESULT, content)
+    except OSError as error:
+        failures.append(f"{RESULT} could not be written: {error}")
+    try:
+        draw(history, folder / CURVE, experiment.title)
+    except Exception as error:  # fonts, backends, a damaged matplotlib: the numbers are safe
+        log.warning("%s could not be drawn: %s", CURVE, first_line(error))
+    return failures
+
+
+def draw(history: History, path: Path, title: str) -> None:
+    """The picture of a run."""
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it reports its font cache
+    # Imported here, since that takes longer than a short run, and without the variable, since an
+    # unknown backend would fail the import and a file needs none.
+    backend = None if "matplotlib" in sys.modules else os.environ.pop("MPLBACKEND", None)
+    try:
+        from buropt.plot import plot_history, set_backend
+    finally:
+        if backend is not None:
+            os.environ["MPLBACKEND"] = backend
+    if backend:
+        set_backend(backend)
+    plot_history(history, path, title)
 
 
 def summary(
@@ -219,28 +262,36 @@ def summary(
     return rows
 
 
-@contextmanager
-def usage_errors() -> Iterator[None]:
-    """Turns what a wrong configuration raises while a run is built into `UsageError`."""
-    try:
-        yield
-    except (ValueError, TypeError, OSError, OmegaConfBaseException) as error:
-        raise UsageError(first_line(error)) from error
-
-
 def main() -> None:
     """The command line; ends the process with the exit codes that the module's text lists."""
+    with surviving_streams():
+        code = command_line()
+    sys.exit(code)
+
+
+def command_line() -> int:
+    """Let Hydra read the command line and run what it says; the exit code."""
     codes: list[int] = []
+    jobs: list[Path] = []
 
     @hydra.main(config_path=CONFIGS, config_name="config", version_base="1.3")
     def app(config: DictConfig) -> None:
+        folder = Path(HydraConfig.get().runtime.output_dir)
+        jobs.append(folder)
         try:
-            report = run(config, Path(HydraConfig.get().runtime.output_dir))
+            paths_from_where_the_command_was_run(config)
+            report = run(config, folder, on_start=lambda: keep_configuration(config, folder))
         except UsageError as error:
             if asked_for_traceback:
                 raise
             print(f"buropt: {error}", file=sys.stderr)
             codes.append(2)
+            return
+        except OSError as error:
+            if asked_for_traceback:
+                raise
+            print(f"buropt: a file could not be written: {error}", file=sys.stderr)
+            codes.append(1)
             return
         if report.exit_code:
             print(f"buropt: {report.message}", file=sys.stderr)
@@ -254,59 +305,43 @@ def main() -> None:
     os.environ[FULL_ERROR] = "1"
     try:
         app()
-    except (HydraException, OmegaConfBaseException, OSError) as error:
-        if asked_for_traceback:
+    except (HydraException, OmegaConfBaseException, OSError, ValueError) as error:
+        bug = (
+            isinstance(error, ValueError) and jobs and not isinstance(error, OmegaConfBaseException)
+        )
+        if asked_for_traceback or bug:
             raise
         print(f"buropt: {explain(error)}", file=sys.stderr)
-        sys.exit(2)
+        return 2
     except KeyboardInterrupt:
         print("buropt: interrupted", file=sys.stderr)
-        sys.exit(130)
+        return 130
     finally:
         os.environ.pop(FULL_ERROR)
         if before is not None:
             os.environ[FULL_ERROR] = before
-    sys.exit(max(codes, default=0))
+    return max(codes, default=0)
 
 
-def explain(error: Exception) -> str:
-    """One sentence for an error of the command line, with the valid choices."""
-    if isinstance(error, MissingConfigException) and error.options:
-        group, _, choice = str(error.missing_cfg_file).rpartition("/")
-        near = difflib.get_close_matches(choice, error.options, n=1)
-        hint = f"; did you mean {group}={near[0]}?" if near else "."
-        return f"{group}={choice} is not a choice{hint} The choices are {', '.join(error.options)}."
-    if isinstance(error, OverrideParseException):
-        return f"cannot read {error.override!r} on the command line: {first_line(error)}"
-    unknown = re.match(r"Could not override '(.+)'\.", str(error))
-    if unknown:
-        place = unknown.group(1)
-        valid = settings_beside(place, sys.argv[1:])
-        if valid:
-            return unknown_key(place, valid)
-    return first_line(error)
+def paths_from_where_the_command_was_run(config: DictConfig) -> None:
+    """With hydra.job.chdir=true a job runs elsewhere; data.path is meant as it was typed."""
+    with usage_errors():
+        path = OmegaConf.select(config, "data.path")
+        if isinstance(path, str) and os.getcwd() != HydraConfig.get().runtime.cwd:
+            config.data.path = to_absolute_path(path)
 
 
-def settings_beside(place: str, arguments: list[str]) -> list[str]:
-    """The keys that exist where `place` was looked for, given the groups chosen in `arguments`."""
-    chosen = [item for item in arguments if item.partition("=")[0] in GROUPS]
-    GlobalHydra.instance().clear()
-    with hydra.initialize_config_module(CONFIGS.removeprefix("pkg://"), version_base="1.3"):
-        try:
-            node = OmegaConf.select(hydra.compose("config", overrides=chosen), parent(place))
-        except (HydraException, OmegaConfBaseException):
-            return []
-    return [str(key) for key in node if key != "_target_"] if isinstance(node, DictConfig) else []
-
-
-def parent(place: str) -> str:
-    """optimizer.step_size -> optimizer; the root's name is empty."""
-    return place.rpartition(".")[0]
-
-
-def first_line(error: Exception) -> str:
-    """The sentence of an error without what libraries hang below it."""
-    return str(error).split("\n")[0]
+def keep_configuration(config: DictConfig, folder: Path) -> None:
+    """The files of .hydra, which Hydra itself would write before it is known that the job runs."""
+    place = folder / ".hydra"
+    place.mkdir(exist_ok=True)
+    settings = OmegaConf.masked_copy(HydraConfig.instance().cfg, "hydra")  # type: ignore[arg-type]
+    for name, content in (
+        ("config", config),
+        ("hydra", settings),
+        ("overrides", HydraConfig.get().overrides.task),
+    ):
+        (place / f"{name}.yaml").write_text(OmegaConf.to_yaml(content), encoding="utf-8")
 
 
 if __name__ == "__main__":

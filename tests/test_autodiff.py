@@ -209,6 +209,9 @@ def test_out():
     np.testing.assert_array_equal(x, [0.0, 2.0, 4.0])
     both = np.arange(5.0)  # the argument and out overlap
     np.testing.assert_array_equal(derivative(both[:4], out=both[1:]), [0.0, 2.0, 4.0, 6.0])
+    mapped = np.arange(5.0).view(np.memmap)  # the same of a subclass
+    shifted = derivative(mapped[:4], out=mapped.view(np.ndarray)[1:])
+    np.testing.assert_array_equal(shifted, [0.0, 2.0, 4.0, 6.0])
     frozen = np.empty(3)
     frozen.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):

@@ -148,3 +148,72 @@ def test_as_a_program_that_is_interrupted(tmp_path: Path) -> None:
     assert errors.startswith("buropt: interrupted at iteration ")
     result = json.loads((history.parent / "result.json").read_text())
     assert result["status"] == "interrupted"
+
+
+QUICK = ("problem=quadratic", "problem.dim=10", "compressor.k=2", "iterations=5")
+
+
+def test_a_refused_run_leaves_the_folder_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def main(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["buropt", *QUICK, f"hydra.run.dir={tmp_path}/a"])
+        sys.argv.extend(arguments)
+        with pytest.raises(SystemExit) as caught:
+            app.main()
+        assert isinstance(caught.value.code, int)
+        return caught.value.code
+
+    def content() -> dict[Path, tuple[int, bytes]]:
+        files = [file for file in tmp_path.rglob("*") if file.is_file()]
+        return {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
+
+    assert main("seed=3") == 0
+    before = content()
+    hydra_files = {file.name for file in (tmp_path / "a" / ".hydra").iterdir()}
+    assert hydra_files == {"config.yaml", "hydra.yaml", "overrides.yaml"}
+    assert main("seed=4") == 2
+    assert main("seed=-1", "overwrite=true") == 2
+    assert "already holds a run" in capsys.readouterr().err
+    assert content() == before
+    assert main("seed=5", "overwrite=true") == 0
+    assert "- seed=5" in (tmp_path / "a" / ".hydra" / "overrides.yaml").read_text()
+
+
+def test_data_are_looked_for_where_the_command_was_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tiny").write_text("-1 1:1 2:3\n1 1:2 2:1\n" * 5)
+    monkeypatch.chdir(tmp_path)
+    data = ["data=libsvm", "data.path=tiny", "compressor.k=1", "iterations=3", "verbose=false"]
+    monkeypatch.setattr(sys, "argv", ["buropt", *data, "hydra.job.chdir=true", "hydra.run.dir=o"])
+    with pytest.raises(SystemExit) as caught:
+        app.main()
+    assert caught.value.code == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_a_console_that_fails_and_an_unknown_backend_do_not_end_a_run(tmp_path: Path) -> None:
+    with open("/dev/full", "w") as console:
+        done = subprocess.run(
+            command(*QUICK, "hydra.run.dir=o"),
+            cwd=tmp_path,
+            stdout=console,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "MPLBACKEND": "nonsense"},
+            timeout=120,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (0, "")
+    written = {file.name for file in (tmp_path / "o").iterdir()}
+    assert {"history.jsonl", "result.json", "curve.png", "x.npy"} <= written
+
+
+def test_an_interruption_during_the_imports_is_one_line(tmp_path: Path) -> None:
+    """A module of that name in the folder stands for the moment at which the key is pressed."""
+    (tmp_path / "hydra.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
+    done = subprocess.run(
+        command(), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "buropt: interrupted\n")

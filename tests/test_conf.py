@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.resources
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,35 @@ def test_every_split(split: str) -> None:
     assert problem.n_workers == 4
 
 
+@pytest.mark.parametrize("text", ["yes", "no", "on", "off", "true", "False", "'No'"])
+def test_truth_values_however_they_are_written(text: str) -> None:
+    sgd = ["problem=quadratic", "optimizer=sgd", "optimizer.batch_size=1"]
+    words = [f"{key}={text}" for key in ("optimizer.replacement", "overwrite", "verbose")]
+    experiment = build(compose(*sgd, *words))
+    expected = text in ("yes", "on", "true")
+    assert isinstance(experiment.method, SGD)
+    assert experiment.method.replacement is expected
+    assert experiment.settings.overwrite is experiment.settings.verbose is expected
+
+
+@pytest.mark.parametrize("large", ["1e155", "1e308"])
+def test_data_whose_squares_are_not_finite(large: str, tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    path.write_text("".join(f"{-1 if j % 3 else 1} 1:{large} {2 + j % 7}:1\n" for j in range(30)))
+    with pytest.raises(ValueError, match=r"constants are not finite: .* scale the features"):
+        build(compose("data=libsvm", f"data.path={path}", "compressor.k=2"))
+
+
+def test_an_import_that_fails_is_not_a_mistake_in_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "half_imported.py").write_text("raise ImportError('interrupted')\n")
+    sys.path.insert(0, str(tmp_path))
+    try:
+        with pytest.raises(ImportError, match="interrupted"):
+            call({"_target_": "half_imported.f"}, "problem")
+    finally:
+        sys.path.remove(str(tmp_path))
+
+
 @pytest.mark.parametrize("text", ["1e-3", "1E-3", "0.001", ".001", "'1e-3'", "1.0e-3"])
 def test_a_number_is_a_number_however_it_is_written(text: str) -> None:
     method = build(compose("optimizer=gd", f"optimizer.step_size={text}")).method
@@ -170,6 +200,22 @@ def test_text_stays_text_where_text_is_meant() -> None:
         (["problem._target_=buropt.problems.logistics"], r"problem\._target_ must name a function"),
         (["problem._target_=nothing"], r"problem\._target_ must name a function"),
         (["data=libsvm"], r"no LIBSVM file was named"),
+        (["overwrite=hello"], r"overwrite must be true or false, got 'hello'"),
+        (["overwrite=0"], r"overwrite must be true or false, got 0"),
+        (["data.standardize=maybe"], r"data\.standardize must be true or false, got 'maybe'"),
+        (["compressor.k=true"], r"compressor\.k must be a number, got True"),
+        (["seed=null"], r"seed must not be null"),
+        (["seed=[1]"], r"seed must be a number, got \[1\]"),
+        (["n_workers=null"], r"n_workers must not be null"),
+        (["optimizer.step_size_factor=null"], r"optimizer\.step_size_factor must not be null"),
+        (["~optimizer"], r"optimizer is missing: choose one, for example optimizer=gd"),
+        (["~seed"], r"seed is missing"),
+        (["threads=1e12"], r"threads must be at most 1024, got 1000000000000"),
+        (["iterations=inf"], r"iterations must be a whole number, got inf"),
+        (["+foo=3"], r"foo is not a setting\. .* bits, compressor, data, .* optimizer, .* problem"),
+        (["problem=quadratic", "data=digits"], r"makes its own data: leave out data=\.\.\."),
+        (["problem=quadratic", "problem.L=1e300"], r"smoothness constants are not finite"),
+        (["problem=quadratic", "split=sorted"], r"nothing to split: leave out split=sorted"),
     ],
 )
 def test_mistakes_are_one_sentence(overrides: list[str], message: str) -> None:

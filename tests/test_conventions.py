@@ -123,6 +123,10 @@ def test_branch_not_taken_contributes_zero():
     check(lambda x: np.where(x < 9, x, np.exp(np.exp(np.exp(x)))), [8], 8, 1)
     curvature = bo.grad(bo.grad(lambda x: np.where(x > 0, np.sqrt(x), x * x)))
     assert curvature(0.0) == 2.0
+    M, x = np.array([[INF, 1.0], [2.0, NAN]]), np.array([1.0, 2.0])
+    for product in (lambda x: M[0] @ x, lambda x: x @ M[1], lambda x: np.sum(M @ x.reshape(2, 1))):
+        gradient = bo.grad(lambda x, f=product: np.where(x[0] > 5, f(x), x[1]))(x)
+        np.testing.assert_array_equal(gradient, [0.0, 1.0])
 
 
 def test_norm_at_zero():

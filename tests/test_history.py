@@ -138,3 +138,12 @@ def test_damage_in_the_last_whole_line_is_an_error(tmp_path: Path) -> None:
     path.write_text(RECORD.as_json() + '\n{"iteration": 1\n')
     with pytest.raises(ValueError, match="line 2"):
         History.load(path)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_a_full_disk_is_an_error_and_the_record_is_kept() -> None:
+    history = History.create("/dev/full", overwrite=True)
+    with pytest.raises(OSError, match="No space left"):
+        history.append(RECORD)
+    assert history.records == [RECORD]
+    history.close()

@@ -36,7 +36,7 @@ PYTHON_LAYERS = {
     "tree": set(),
     "trace": {"_core", "tree"},
     "autodiff": {"_core", "tree", "trace"},
-    "oracle_data": set(),
+    "oracle_data": {"tree"},
     "objective": {"_core", "tree", "trace", "oracle_data"},
     "oracle": {"_core", "tree", "oracle_data", "objective"},
     "data": {"_core"},
@@ -52,14 +52,17 @@ PYTHON_LAYERS = {
     "progress": set(),
     "build": {"budget", "data"},
     "conf": set(),
-    "run": {"build", "history", "loop", "progress", "plot", "result"},
-    "__init__": {"_core", "autodiff", "oracle", "trace"},
+    "screen": set(),
+    "mistakes": {"build"},
+    "run": {"build", "history", "loop", "mistakes", "progress", "plot", "result", "screen"},
+    "_interrupt": set(),
+    "__init__": {"_core", "_interrupt", "autodiff", "oracle", "trace"},
 }
 
 # Packages that only some modules may import.
 GUARDED = {
-    "hydra": {"run"},
-    "omegaconf": {"run"},
+    "hydra": {"run", "mistakes"},
+    "omegaconf": {"run", "mistakes"},
     "rich": {"run", "progress"},
     "matplotlib": {"plot"},
     "sklearn": {"data"},

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 import scipy.special
 
-from buropt.trace import RandomDrawWarning, Trace, TraceError, UnsupportedOpError
+from buropt.trace import RandomDrawWarning, Trace, TraceError, UnsupportedOpError, errors
 
 VECTOR = np.array([1.5, 0.25, -2.0])
 
@@ -179,6 +179,16 @@ def test_location_names_function_file_and_expression():
     assert f"while tracing loss, at {__file__}:{line}: `return np.linalg.norm(y)`" in str(
         caught.value
     )
+
+
+def test_the_stack_is_only_walked_for_errors(monkeypatch):
+    def walk():
+        raise AssertionError("walked the stack")
+
+    monkeypatch.setattr(errors, "_user_frame", walk)
+    traced(lambda x: np.sum(np.where(np.sin(x)[1:] > 0, 2.0 * x[:1], 1) ** 2).reshape(1))
+    with pytest.raises(AssertionError, match="walked the stack"):
+        traced(lambda x: np.tan(x))
 
 
 def test_unknown_attributes_are_missing():

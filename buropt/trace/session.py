@@ -52,8 +52,9 @@ class Trace:
         self.builder = _core.Builder(self.dtype.name)
         self.name = "a function"
         self._is_open = True
-        # For each derivative inside the traced function: the nodes it differentiates by.
-        self._inner: list[list[int]] = []
+        # For each derivative inside the traced function: the nodes it differentiates by, and the
+        # nodes that are known not to depend on them.
+        self._inner: list[tuple[list[int], set[int]]] = []
 
     def __enter__(self) -> Trace:
         return self
@@ -236,7 +237,7 @@ class Trace:
 
     def enter_derivative(self, tracers: Sequence[Tracer]) -> None:
         """From now on only values made from here on may depend on `tracers`."""
-        self._inner.append([tracer.node for tracer in tracers])
+        self._inner.append(([tracer.node for tracer in tracers], set()))
 
     def leave_derivative(self) -> None:
         """End what the last `enter_derivative` began."""
@@ -253,10 +254,13 @@ class Trace:
                 f"where it has no meaning. {location(self.name)} Instead: pass it as an argument "
                 "or return it, and do not keep traced values in globals or attributes."
             )
-        for nodes in self._inner[tracer.level :]:
+        for nodes, independent in self._inner[tracer.level :]:
+            if tracer.node in independent:
+                continue
             if self.depends_on(tracer, nodes):
                 raise TraceError(
                     f"{self.name} is differentiated inside of a traced function and uses, apart "
                     "from its arguments, a value that depends on them. "
                     f"{location(self.name)} Instead: pass that value as a further argument."
                 )
+            independent.add(tracer.node)

@@ -1,0 +1,76 @@
+"""Mistakes in a command or a configuration, each told in one sentence."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import hydra
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from buropt.build import GROUPS, unknown_key
+
+CONFIGS = "pkg://buropt.conf"
+
+
+class UsageError(Exception):
+    """A mistake of the person who started the run; shown as its message alone."""
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turns what a wrong configuration raises while a run is built into `UsageError`."""
+    try:
+        yield
+    except MemoryError as error:
+        raise UsageError(f"not enough memory: {first_line(error) or 'a size is huge'}") from error
+    except OverflowError as error:
+        raise UsageError(f"a number is too large: {first_line(error)}") from error
+    except (ValueError, TypeError, OSError, OmegaConfBaseException) as error:
+        raise UsageError(first_line(error)) from error
+
+
+def explain(error: Exception) -> str:
+    """One sentence for an error of the command line, with the valid choices."""
+    if isinstance(error, MissingConfigException) and error.options:
+        group, _, choice = str(error.missing_cfg_file).rpartition("/")
+        near = difflib.get_close_matches(choice, error.options, n=1)
+        hint = f"; did you mean {group}={near[0]}?" if near else "."
+        return f"{group}={choice} is not a choice{hint} The choices are {', '.join(error.options)}."
+    if isinstance(error, OverrideParseException):
+        return f"cannot read {error.override!r} on the command line: {first_line(error)}"
+    unknown = re.match(r"Could not override '(.+)'\.", str(error))
+    if unknown:
+        place = unknown.group(1)
+        valid = settings_beside(place, sys.argv[1:])
+        if valid:
+            return unknown_key(place, valid)
+    return first_line(error)
+
+
+def settings_beside(place: str, arguments: list[str]) -> list[str]:
+    """The keys that exist where `place` was looked for, given the groups chosen in `arguments`."""
+    chosen = [item for item in arguments if item.partition("=")[0] in GROUPS]
+    GlobalHydra.instance().clear()
+    with hydra.initialize_config_module(CONFIGS.removeprefix("pkg://"), version_base="1.3"):
+        try:
+            node = OmegaConf.select(hydra.compose("config", overrides=chosen), parent(place))
+        except (HydraException, OmegaConfBaseException):
+            return []
+    return [str(key) for key in node if key != "_target_"] if isinstance(node, DictConfig) else []
+
+
+def parent(place: str) -> str:
+    """optimizer.step_size -> optimizer; the root's name is empty."""
+    return place.rpartition(".")[0]
+
+
+def first_line(error: Exception) -> str:
+    """The sentence of an error without what libraries hang below it."""
+    return str(error).split("\n")[0]

@@ -1,0 +1,62 @@
+"""The loop around a method: when it measures, and what its clock counts."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from buropt.budget import Budget
+from buropt.history import History
+from buropt.loop import minimize
+from buropt.optim import GD, SGD
+from buropt.problems import synthetic_quadratic
+
+
+def iterations_of(method: Any, **arguments: Any) -> list[int]:
+    problem = synthetic_quadratic(10, 4)
+    history = History()
+    minimize(problem, method.theory(problem), Budget(iterations=25), history=history, **arguments)
+    return history["iteration"].tolist()
+
+
+def test_how_often_a_run_is_measured() -> None:
+    assert iterations_of(GD()) == list(range(26))
+    assert iterations_of(GD(), log_every=10) == [0, 10, 20, 25]
+    assert iterations_of(SGD(batch_size=2)) == [0, 5, 10, 15, 20, 25]
+    assert iterations_of(SGD(batch_size=3)) == [0, 4, 8, 12, 16, 20, 24, 25]
+    assert iterations_of(SGD(batch_size=2), log_every=20) == [0, 20, 25]
+
+
+def test_clock_of_the_method_excludes_measuring_and_logging() -> None:
+    problem = synthetic_quadratic(3, 4)
+    history = History()
+    minimize(
+        problem,
+        GD().theory(problem),
+        Budget(iterations=3),
+        history=history,
+        on_record=lambda record: time.sleep(0.1),
+    )
+    assert history["seconds"][-1] < 0.2
+
+
+def test_the_oracle_is_warm_before_the_clock_starts() -> None:
+    problem = synthetic_quadratic(3, 4)
+    oracle, asked = problem.oracle, []
+
+    class Spy:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(oracle, name)
+
+        def worker_values_and_grads(self, x: Any) -> Any:
+            asked.append("all that methods ask for")
+            return oracle.worker_values_and_grads(x)
+
+    class Method(GD):
+        def init(self, *arguments: Any) -> Any:
+            asked.append("init")
+            return super().init(*arguments)
+
+    problem.oracle = Spy()  # type: ignore[assignment]
+    minimize(problem, Method(step_size=0.1), Budget(iterations=1))
+    assert asked[:2] == ["all that methods ask for", "init"]
