@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from buropt import _core
 from buropt.objective import Array, Loss, Objective
 from buropt.oracle_data import OracleData, check_real, read_data, read_shards
-from buropt.tree import TreeSpec, flatten
+from buropt.tree import TreeSpec, check_plain, flatten
 
 __all__ = ["Oracle", "compile"]
 
@@ -323,6 +323,7 @@ class Oracle:
     def _read_weights(self, weights: ArrayLike | None) -> Array | None:
         if weights is None:
             return None
+        check_plain(weights, "weights")
         array = np.asarray(weights)
         check_real(array, "weights")
         if array.shape != (self.n_samples,):

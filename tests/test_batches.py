@@ -46,6 +46,28 @@ def test_untaken_samples_may_hold_anything():
     np.testing.assert_allclose(bo.compile(loss, x, (A, b)).grad(x), expected, rtol=1e-14)
 
 
+@pytest.mark.parametrize("batched", [False, True])
+def test_untaken_rows_of_a_product_may_hold_anything(batched):
+    M = np.array([[np.inf, 1.0], [2.0, 3.0]])
+    taken = np.array([False, True])
+
+    def loss(x, a):
+        return np.sum(np.where(taken, a @ x, x))
+
+    def transposed(x, a):
+        return np.sum(np.where(taken, x @ a.T, x))
+
+    x = np.array([1.0, 2.0])
+    for function in (loss, transposed):
+        if batched:
+            gradient = bo.compile(function, x, (np.stack([M, M]),)).grad(x)
+        else:
+            gradient = bo.grad(function)(x, M)
+        assert np.array_equal(gradient, [3.0, 3.0])
+    by_matrix = bo.grad(loss, argnums=1)(np.array([np.inf, 2.0]), np.ones((2, 2)))
+    assert np.array_equal(by_matrix, [[0.0, 0.0], [np.inf, 2.0]])
+
+
 def test_long_chain_needs_little_memory():
     def chain(length):
         def loss(x, a):

@@ -40,7 +40,7 @@ PYTHON_LAYERS = {
     "objective": {"_core", "tree", "trace", "oracle_data"},
     "oracle": {"_core", "tree", "oracle_data", "objective"},
     "data": {"_core"},
-    "problems": {"oracle", "oracle_data", "data"},
+    "problems": {"oracle", "oracle_data", "data", "tree"},
     "random": {"_core"},
     "compressors": {"_core", "random"},
     "optim": {"compressors", "random"},

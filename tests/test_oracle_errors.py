@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import buropt as bo
+from buropt.problems import logistic
 
 A = np.arange(12.0).reshape(4, 3)
 y = np.ones(4)
@@ -174,3 +175,16 @@ def test_unused_parameters_are_said():
             lambda p, a: p["used"] * a, {"used": 1.0, "unused": np.ones(2)}, (np.ones(3),)
         )
     assert np.array_equal(f.grad(f.x0), [1.0, 0.0, 0.0])
+
+
+def test_masks_of_masked_arrays_are_not_lost():
+    masked = np.ma.array([1.0, 2.0, 3.0, 4.0], mask=[0, 1, 0, 0])
+    with pytest.raises(TypeError, match="weights is a masked array"):
+        bo.compile(loss, np.zeros(3), (A, y), weights=masked)
+    f = bo.compile(loss, np.zeros(3), (A, y))
+    with pytest.raises(TypeError, match="x is a masked array"):
+        f.grad(masked[:3])
+    with pytest.raises(TypeError, match="weights is a masked array"):
+        f.grad(np.zeros(3), weights=masked)
+    with pytest.raises(TypeError, match="logistic: y is a masked array"):
+        logistic(A, np.ma.array(np.sign(masked - 2.5), mask=[0, 1, 0, 0]))

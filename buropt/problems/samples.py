@@ -12,6 +12,7 @@ from buropt import oracle as oracles
 from buropt.data.dataset import Array, is_sparse
 from buropt.oracle import Oracle
 from buropt.oracle_data import check_real, read_csr, read_shards
+from buropt.tree import check_plain
 
 Split: TypeAlias = int | Sequence[NDArray[np.integer[Any]]] | None
 """None: one worker. A number: contiguous blocks. Index arrays: as `buropt.data` makes them."""
@@ -51,6 +52,8 @@ def prepare(name: str, A: Any, y: Any, split: Split) -> Samples:
     ValueError, TypeError
         If shapes do not fit, a number is not real or not finite, or the split is not a partition.
     """
+    check_plain(A, f"{name}: A")
+    check_plain(y, f"{name}: y")
     A = read_csr(A, f"{name}: A") if is_sparse(A) else np.asarray(A)
     y = np.asarray(y)
     check_real(A, f"{name}: A")

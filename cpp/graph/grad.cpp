@@ -95,9 +95,10 @@ class Reverse {
     if (!record.elementwise) cotangent = with_type(cotangent, view.type);
     const bool guarded = guarded_[index(node)];
     const bool guarded_product = guarded && record.name == "matmul";
-    const NodeId dead = guarded_product ? all_zero(cotangent) : kNone;
-    std::vector<NodeId> contributions(view.inputs.size(), kNone);
+    const std::vector<NodeId> dead =
+        guarded_product ? dead_lines(view, cotangent) : std::vector<NodeId>();
     const std::vector<NodeId> inputs = guarded_product ? without_dead(view, dead) : view.inputs;
+    std::vector<NodeId> contributions(view.inputs.size(), kNone);
     record.reverse(b_, {node, inputs, view.attributes}, cotangent, contributions);
     for (std::size_t k = 0; k < contributions.size(); ++k) {
       if (contributions[k] == kNone || !influenced_[index(view.inputs[k])]) continue;
@@ -105,7 +106,7 @@ class Reverse {
       if (guarded && record.elementwise) {
         contribution = guard(b_.emit("equal", {cotangent, zero()}), contribution);
       } else if (guarded_product && (!view.type.batched || b_.type(view.inputs[k]).batched)) {
-        contribution = guard(dead, contribution);
+        contribution = guard(dead[k], contribution);
       }
       add(view.inputs[k],
           with_type(contribution, contribution_type(view, record, k, contribution)));
@@ -121,20 +122,30 @@ class Reverse {
     return b_.emit("where", {b_.emit("logical_and", {mask, is_nan}), zero(), contribution});
   }
 
-  /// Whether a cotangent is 0 in all its elements, for each sample.
-  NodeId all_zero(NodeId cotangent) {
-    std::vector<std::int64_t> axes;
-    for (int axis = 0; axis < b_.type(cotangent).shape.rank(); ++axis) axes.push_back(axis);
-    const NodeId sizes = b_.emit("sum", {b_.emit("absolute", {cotangent})}, Attributes(axes, {0}));
-    return b_.emit("equal", {sizes, zero()});
+  /// Of a matrix product: where a row of the cotangent is all 0, in the layout of the first
+  /// operand, and where a column is, in the layout of the second.
+  std::vector<NodeId> dead_lines(const Node& node, NodeId cotangent) {
+    const NodeId size = b_.emit("absolute", {cotangent});
+    std::vector<NodeId> dead;
+    for (int k = 0; k < 2; ++k) {
+      const std::int64_t axis = k == 0 ? 1 : 0;
+      NodeId lines = b_.emit("equal", {b_.emit("sum", {size}, Attributes({axis}, {1})), zero()});
+      const auto& transposed = node.attributes[k];
+      if (!transposed.empty() && transposed[0] != 0) {
+        lines = b_.emit("transpose", {lines}, Attributes({1, 0}));
+      }
+      dead.push_back(lines);
+    }
+    return dead;
   }
 
-  /// A product's operands with 0 in the samples that are dead, so that no sum over the samples
-  /// meets what they hold.
-  std::vector<NodeId> without_dead(const Node& node, NodeId dead) {
+  /// A product's operands with 0 in their dead lines, so that no sum meets what they hold. An
+  /// operand that all samples share stays as it is.
+  std::vector<NodeId> without_dead(const Node& node, const std::vector<NodeId>& dead) {
     std::vector<NodeId> inputs = node.inputs;
-    for (NodeId& input : inputs) {
-      if (b_.type(input).batched) input = b_.emit("where", {dead, zero(), input});
+    for (std::size_t k = 0; k < 2; ++k) {
+      if (b_.type(inputs[k]).batched != node.type.batched) continue;
+      inputs[k] = b_.emit("where", {dead[k], zero(), inputs[k]});
     }
     return inputs;
   }
