@@ -1,6 +1,6 @@
 """Recording a function: NumPy calls on tracers become nodes of a graph.
 
-Start reading at `session.Trace` (one recording) and `tracer.Tracer` (a traced array); the
+Start reading at `recording.Trace` (one recording) and `tracer.Tracer` (a traced array); the
 functions that can be traced are the rows of `ufuncs.py`, `functions.py` and `einsum.py`.
 """
 
@@ -13,7 +13,7 @@ from buropt.trace.errors import DisconnectedInputWarning as DisconnectedInputWar
 from buropt.trace.errors import RandomDrawWarning as RandomDrawWarning
 from buropt.trace.errors import TraceError as TraceError
 from buropt.trace.errors import UnsupportedOpError as UnsupportedOpError
-from buropt.trace.session import Trace as Trace
+from buropt.trace.recording import Trace as Trace
 from buropt.trace.sparse import SparseRow as SparseRow
 from buropt.trace.tracer import Tracer as Tracer
 

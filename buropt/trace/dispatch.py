@@ -20,7 +20,7 @@ from buropt.trace.errors import UnsupportedOpError, location
 from buropt.trace.hints import HINTS
 
 if TYPE_CHECKING:
-    from buropt.trace.session import Trace
+    from buropt.trace.recording import Trace
     from buropt.trace.tracer import Tracer
 
 UfuncRule: TypeAlias = "Callable[..., Tracer]"

@@ -12,7 +12,7 @@ from buropt.trace.dispatch import function
 from buropt.trace.errors import UnsupportedOpError, location
 
 if TYPE_CHECKING:
-    from buropt.trace.session import Trace
+    from buropt.trace.recording import Trace
     from buropt.trace.tracer import Tracer
 
 

@@ -14,7 +14,7 @@ from buropt.trace.errors import TraceError, location
 from buropt.trace.ufuncs import as_mask, matmul
 
 if TYPE_CHECKING:
-    from buropt.trace.session import Trace
+    from buropt.trace.recording import Trace
     from buropt.trace.tracer import Tracer
 
 _AXIS_ERROR = getattr(np, "exceptions", np).AxisError  # its home moved in NumPy 1.25

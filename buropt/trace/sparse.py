@@ -14,7 +14,7 @@ import numpy as np
 from buropt.trace.errors import UnsupportedAttributeError, UnsupportedOpError, location
 
 if TYPE_CHECKING:
-    from buropt.trace.session import Trace
+    from buropt.trace.recording import Trace
 
 
 class SparseRow:

@@ -26,7 +26,7 @@ from buropt.trace.operators import Memory, binary, in_place, reflected
 from buropt.trace.sparse import SparseRow
 
 if TYPE_CHECKING:
-    from buropt.trace.session import Trace
+    from buropt.trace.recording import Trace
 
 
 class Tracer:

@@ -11,7 +11,7 @@ from buropt.trace.dispatch import SCIPY_UFUNCS, UFUNCS, UfuncRule, unsupported
 from buropt.trace.errors import TraceError, UnsupportedOpError, location
 
 if TYPE_CHECKING:
-    from buropt.trace.session import Trace
+    from buropt.trace.recording import Trace
     from buropt.trace.tracer import Tracer
 
 # Up to here repeated multiplication stays within a few units in the last place of `pow`.
