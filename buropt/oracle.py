@@ -209,9 +209,8 @@ class Oracle:
         callable
             ``call()`` returns f(x) over all samples as a float and leaves the gradient in `g`.
         """
-        if self._weights is not None:
-            raise ValueError("bind does not support weights; call value_and_grad instead")
-        return _core.BoundCall(self._evaluator("value_and_grad", False), x, g)
+        evaluator = self._evaluator("value_and_grad", self._weights is not None)
+        return _core.BoundCall(evaluator, x, g, self._weights)
 
     # Workers
 
@@ -220,16 +219,16 @@ class Oracle:
 
         Their mean over the workers is the full gradient, for any split.
         """
-        gradients: Array = self._worker_evaluator("grad").evaluate_workers(x, None, out)
+        evaluator = self._worker_evaluator("grad")
+        gradients: Array = evaluator.evaluate_workers(x, None, self._weights, out)
         return gradients
 
     def worker_values_and_grads(
         self, x: ArrayLike, out: Array | None = None
     ) -> tuple[Array, Array]:
         """Values (n_workers,) and gradients (n_workers, dim) of all workers' functions at x."""
-        both: tuple[Array, Array] = self._worker_evaluator("value_and_grad").evaluate_workers(
-            x, None, out
-        )
+        evaluator = self._worker_evaluator("value_and_grad")
+        both: tuple[Array, Array] = evaluator.evaluate_workers(x, None, self._weights, out)
         return both
 
     def worker_grad_differences(
@@ -262,8 +261,8 @@ class Oracle:
                 raise ValueError(f"out must not share memory with {name}; pass another array")
         if idx is not None:
             idx = self._own_samples(idx)
-        differences: Array = evaluator.evaluate_workers(x, idx, out)
-        differences -= evaluator.evaluate_workers(y, idx, None)
+        differences: Array = evaluator.evaluate_workers(x, idx, self._weights, out)
+        differences -= evaluator.evaluate_workers(y, idx, self._weights, None)
         return differences
 
     # Looking inside
@@ -312,9 +311,7 @@ class Oracle:
     def _worker_evaluator(self, kind: str) -> _core.Evaluator:
         if self.n_samples == 0:
             raise ValueError("worker gradients need data, and this oracle was compiled without")
-        if self._weights is not None:
-            raise ValueError("worker gradients of a weighted oracle are not supported")
-        return self._evaluator(kind, False)
+        return self._evaluator(kind, self._weights is not None)
 
     def _x_shape(self) -> tuple[int, ...]:
         shapes = self._spec.shapes

@@ -151,6 +151,32 @@ def test_worker_gradient_differences(oracle):
         np.testing.assert_allclose(out[i], want[0] - want[1], rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.parametrize("split", SPLITS)
+def test_weighted_worker_functions_and_bound_calls(split):
+    A, y, x = problem()
+    w = np.random.default_rng(7).random(N)
+    f = bo.compile(logistic, x, (A, y), regularizer=ridge, weights=w, workers=SPLITS[split])
+    shards = np.array_split(np.arange(N), 4) if split == "a number" else SPLITS[split]
+    n = f.n_workers
+    values, grads = f.worker_values_and_grads(x)
+    for i, shard in enumerate(shards):
+        want = expected(x, A[shard], y[shard], n / N * w[shard])
+        close((values[i], grads[i]), want)
+    close((values.mean(), grads.mean(axis=0)), f.value_and_grad(x))
+
+    idx = np.stack([shard[[0, 2, 2]] for shard in shards])
+    z = x + 0.5
+    differences = f.worker_grad_differences(x, z, idx)
+    for i, row in enumerate(idx):
+        scale = n * len(shards[i]) / N / 3 * w[row]
+        at_x, at_z = (expected(p, A[row], y[row], scale)[1] for p in (x, z))
+        np.testing.assert_allclose(differences[i], at_x - at_z, rtol=1e-11, atol=1e-13)
+
+    g = np.empty(D)
+    assert f.bind(x, g)() == f.value(x)
+    assert np.array_equal(g, f.grad(x))
+
+
 # Reproducibility: one bit pattern for any number of threads
 
 

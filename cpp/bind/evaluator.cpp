@@ -117,8 +117,10 @@ class Evaluator {
     return nb::make_tuple(f, gradient);
   }
 
-  /// Values (n,) and gradients (n, dim) of the workers' functions; idx (n, b) picks samples.
-  nb::object evaluate_workers(nb::handle x, nb::handle idx, nb::handle out) const {
+  /// Values (n,) and gradients (n, dim) of the workers' functions; idx (n, b) picks samples, and
+  /// weights (n_samples,) are those of all samples.
+  nb::object evaluate_workers(nb::handle x, nb::handle idx, nb::handle weights,
+                              nb::handle out) const {
     Shape shape;
     nb::object x_holder, idx_holder;
     const std::byte* at = point(x, shape, x_holder, "x");
@@ -136,6 +138,13 @@ class Evaluator {
     if (!idx.is_none()) pick_for_workers(idx, idx_holder, batches);
     for (std::int64_t i = 0; i < n; ++i) {
       batches[static_cast<std::size_t>(i)].outputs = {f + i * size_of(dtype_), g + i * bytes()};
+    }
+    nb::object weight_holder;
+    std::vector<std::byte> picked;
+    if (!weights.is_none()) {
+      Batch all;
+      all.count = n_samples_;
+      deal_weights(read_weights(weights, all, weight_holder), batches, picked);
     }
     const double share = static_cast<double>(n) / static_cast<double>(n_samples_);
     if (idx.is_none()) {
@@ -208,6 +217,16 @@ class Evaluator {
     return data;
   }
 
+  const std::byte* read_weights(nb::handle weights, const Batch& batch, nb::object& holder) const {
+    Shape shape;
+    const std::byte* data = read_array(weights, dtype_, shape, holder, "weights");
+    if (!(shape == Shape{batch.count})) {
+      raise(ErrorKind::value, "weights must have one entry per sample, shape %s, got %s",
+            Shape{batch.count}.str().c_str(), shape.str().c_str());
+    }
+    return data;
+  }
+
  private:
   /// Keeps the data's arrays alive and gives their addresses.
   Data hold(const nb::list& dense, const nb::list& csr) {
@@ -266,6 +285,27 @@ class Evaluator {
     return batch;
   }
 
+  /// Points every batch at the weights of its samples, copied together where they do not lie in
+  /// order.
+  void deal_weights(const std::byte* weights, std::vector<Batch>& batches,
+                    std::vector<std::byte>& picked) const {
+    const auto item = static_cast<std::size_t>(size_of(dtype_));
+    std::size_t total = 0;
+    for (const Batch& batch : batches) total += static_cast<std::size_t>(batch.count);
+    picked.resize(total * item);
+    std::byte* next = picked.data();
+    for (Batch& batch : batches) {
+      if (batch.idx == nullptr) {
+        batch.weights = weights + static_cast<std::size_t>(batch.first) * item;
+        continue;
+      }
+      batch.weights = next;
+      for (std::int64_t i = 0; i < batch.count; ++i, next += item) {
+        std::memcpy(next, weights + static_cast<std::size_t>(batch.idx[i]) * item, item);
+      }
+    }
+  }
+
   void pick_for_workers(nb::handle idx, nb::object& holder, std::vector<Batch>& batches) const {
     const auto [list, shape] = read_integers(idx, holder, "idx");
     if (shape.rank() != 2 || shape[0] != static_cast<std::int64_t>(batches.size()) ||
@@ -292,16 +332,6 @@ class Evaluator {
           static_cast<long long>(*low < 0 ? *low : *high), static_cast<long long>(limit - 1));
   }
 
-  const std::byte* read_weights(nb::handle weights, const Batch& batch, nb::object& holder) const {
-    Shape shape;
-    const std::byte* data = read_array(weights, dtype_, shape, holder, "weights");
-    if (!(shape == Shape{batch.count})) {
-      raise(ErrorKind::value, "weights must have one entry per sample, shape %s, got %s",
-            Shape{batch.count}.str().c_str(), shape.str().c_str());
-    }
-    return data;
-  }
-
   std::shared_ptr<Engine> engine_;
   std::vector<nb::object> kept_;
   std::vector<Source> data_;
@@ -317,8 +347,8 @@ class Evaluator {
 /// A call on fixed arrays: no conversion, no allocation, no check.
 class BoundCall {
  public:
-  BoundCall(nb::object evaluator, nb::object x, nb::object g)
-      : evaluator_(nb::cast<const Evaluator&>(evaluator)), kept_{evaluator, x, g} {
+  BoundCall(nb::object evaluator, nb::object x, nb::object g, nb::object weights)
+      : evaluator_(nb::cast<const Evaluator&>(evaluator)), kept_{evaluator, x, g, weights} {
     Shape shape;
     nb::object holder;
     x_ = evaluator_.point(x, shape, holder, "x");
@@ -339,6 +369,9 @@ class BoundCall {
       refuse_overlap("g", batch_.outputs[kGradient], evaluator_.bytes(), read);
       refuse_overlap("g", batch_.outputs[kGradient], evaluator_.bytes(), evaluator_.data());
     }
+    if (!weights.is_none()) {
+      batch_.weights = evaluator_.read_weights(weights, batch_, weight_holder_);
+    }
     scale_ = 1.0 / static_cast<double>(std::max<std::int64_t>(1, batch_.count));
   }
   BoundCall(const BoundCall&) = delete;
@@ -351,7 +384,8 @@ class BoundCall {
 
  private:
   const Evaluator& evaluator_;
-  std::array<nb::object, 3> kept_;
+  std::array<nb::object, 4> kept_;
+  nb::object weight_holder_;
   const std::byte* x_ = nullptr;
   Batch batch_;
   double scale_ = 1;
@@ -373,13 +407,16 @@ void bind_evaluator(nb::module_& m) {
            "out"_a.none(),
            nb::sig("def evaluate(self, x: object, idx: object, weights: object, out: object) -> "
                    "typing.Any"))
-      .def("evaluate_workers", &Evaluator::evaluate_workers, "x"_a, "idx"_a.none(), "out"_a.none(),
-           nb::sig("def evaluate_workers(self, x: object, idx: object, out: object) -> typing.Any"))
+      .def("evaluate_workers", &Evaluator::evaluate_workers, "x"_a, "idx"_a.none(),
+           "weights"_a.none(), "out"_a.none(),
+           nb::sig("def evaluate_workers(self, x: object, idx: object, weights: object, "
+                   "out: object) -> typing.Any"))
       .def("set_workers", &Evaluator::set_workers, "shards"_a)
       .def("describe", &Evaluator::describe);
 
   nb::class_<BoundCall>(m, "BoundCall", "A call on fixed arrays.")
-      .def(nb::init<nb::object, nb::object, nb::object>(), "evaluator"_a, "x"_a, "g"_a.none())
+      .def(nb::init<nb::object, nb::object, nb::object, nb::object>(), "evaluator"_a, "x"_a,
+           "g"_a.none(), "weights"_a.none())
       .def("__call__", &BoundCall::call);
 }
 
