@@ -317,7 +317,7 @@ def test_data_that_do_not_fit_are_refused(make):
             make(data, labels)
     matrix = sp.csr_array(A)
     matrix.indices[0] = 4
-    with pytest.raises(ValueError, match="A is not a valid sparse matrix: .* must be < 4"):
+    with pytest.raises(ValueError, match=r"A is not a valid sparse matrix: .* must be < 4"):
         make(matrix, y)
     with pytest.raises(ValueError, match="each of the 23 samples exactly once"):
         make(A, y, split=[np.arange(22)])
