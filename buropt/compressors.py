@@ -1,10 +1,10 @@
 """Compressors: what a worker sends instead of a vector, and how many bits it takes.
 
-All compressors are thin over the compiled core, which compresses the vectors of all the workers in
-one call. The accounting is the same everywhere: a message costs b bits for every value (32 or 64)
-and ceil(log2 d) bits for every index. With a shared seed the receiver repeats the draw and indices
-cost nothing; the seed itself, sent once for a whole run, is not counted. `Message.bits` is counted
-from the messages made, `Compressor.bits` is the formula, and `Compressor.encode` gives the bytes.
+These are thin over the compiled core, which compresses the vectors of all the workers in one call.
+The accounting is the same everywhere: a message costs b bits for every value (32 or 64) and
+ceil(log2 d) bits for every index. With a shared seed the receiver repeats the draw and indices cost
+nothing; the seed itself, sent once for a whole run, is not counted. `Message.bits` is counted from
+the messages made, `Compressor.bits` is the formula, and `CompiledCompressor.encode` the bytes.
 
 TopK never hides a NaN, it ranks it above infinity. RandK chooses before it looks at the values.
 
@@ -66,9 +66,6 @@ class Compressor(ABC):
         """Bits of one message for d entries of this dtype."""
 
     @abstractmethod
-    def _compiled(self) -> _core.Identity | _core.RandK | _core.TopK:
-        """The compressor's counterpart in the core."""
-
     def compress(self, x: Array, key: Key, out: Array | None = None) -> Message:
         """Compress the vectors of all the workers.
 
@@ -89,6 +86,18 @@ class Compressor(ABC):
         ValueError
             If a shape does not fit, x is not contiguous, out overlaps x, or k is above d.
         """
+
+
+@dataclass(frozen=True)
+class CompiledCompressor(Compressor):
+    """A compressor of the compiled core, whose messages can also be had as bytes."""
+
+    @abstractmethod
+    def _compiled(self) -> _core.Identity | _core.RandK | _core.TopK:
+        """The compressor's counterpart in the core."""
+
+    def compress(self, x: Array, key: Key, out: Array | None = None) -> Message:
+        """Compress the vectors of all the workers; see `Compressor.compress`."""
         values = np.empty_like(x) if out is None else out
         bits = np.empty(values.shape[:1], _INT64)
         self._compiled().compress(x, key.seed, key.round, key.purpose, values, bits)
@@ -117,7 +126,7 @@ class Compressor(ABC):
 
 
 @dataclass(frozen=True)
-class Identity(Compressor):
+class Identity(CompiledCompressor):
     """Sends everything: omega = 0, alpha = 1, b d bits."""
 
     unbiased: ClassVar[bool] = True
@@ -139,7 +148,7 @@ class Identity(Compressor):
 
 
 @dataclass(frozen=True)
-class RandK(Compressor):
+class RandK(CompiledCompressor):
     """Sends k entries, drawn uniformly without replacement, times d / k.
 
     C(x) = (d / k) x_S with S uniform among the k-subsets: unbiased, and E ||C(x) - x||^2 is exactly
@@ -189,7 +198,7 @@ class RandK(Compressor):
 
 
 @dataclass(frozen=True)
-class TopK(Compressor):
+class TopK(CompiledCompressor):
     """Sends the k entries of largest magnitude, as they are.
 
     Biased, and ||C(x) - x||^2 <= (1 - k / d) ||x||^2 for every x. Deterministic: of equal

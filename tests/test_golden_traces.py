@@ -40,9 +40,6 @@ class ForcedRand1(Compressor):
     def bits(self, d: int, dtype: Any) -> int:
         return 65
 
-    def _compiled(self) -> Any:
-        raise NotImplementedError
-
     def compress(self, x: Any, key: Any, out: Any = None) -> Message:
         values = np.zeros_like(x)
         for worker, coordinate in enumerate(COORDINATES[key.round - self.first]):

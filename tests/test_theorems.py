@@ -40,9 +40,6 @@ class Mask(Compressor):
     def bits(self, d: int, dtype: Any) -> int:
         return 0
 
-    def _compiled(self) -> Any:
-        raise NotImplementedError
-
     def compress(self, x: Any, key: Any, out: Any = None) -> Message:
         values = np.zeros_like(x)
         rows = np.arange(len(x))
