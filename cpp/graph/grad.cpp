@@ -51,11 +51,11 @@ class Reverse {
         moved = moved || renamed[index(input)] != input;
         input = renamed[index(input)];
       }
-      if (record.expand != nullptr) {
-        renamed[index(id)] = with_type(record.expand(b_, inputs), b_.type(id));
+      const Attributes attributes = b_.at(id).attributes;
+      if (record.expand != nullptr && record.reverse == nullptr) {
+        renamed[index(id)] = with_type(record.expand(b_, inputs, attributes), b_.type(id));
         changed = true;
       } else if (moved) {
-        const Attributes attributes = b_.at(id).attributes;
         renamed[index(id)] = b_.emit(b_.at(id).op, inputs, attributes);
       }
     }

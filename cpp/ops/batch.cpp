@@ -68,6 +68,7 @@ std::vector<Op> batch_ops() {
   sum.batching = Batching::reduces;
   sum.simplify = simplify_batch_sum;
   sum.infer = infer_batch_sum;
+  sum.linearity = Linearity::jointly;
   sum.reverse = [](Emitter& e, const NodeView&, NodeId cotangent, std::span<NodeId> cotangents) {
     cotangents[0] = e.emit("to_batched", {cotangent});
   };
@@ -85,6 +86,7 @@ std::vector<Op> batch_ops() {
     return e.type(inputs[0]).batched ? inputs[0] : kNone;
   };
   spread.infer = infer_to_batched;
+  spread.linearity = Linearity::jointly;
   spread.reverse = [](Emitter& e, const NodeView&, NodeId cotangent, std::span<NodeId> cotangents) {
     cotangents[0] = e.emit("batch_sum", {cotangent});
   };

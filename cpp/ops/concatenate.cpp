@@ -95,6 +95,7 @@ std::vector<Op> concatenate_ops() {
   op.arity = -1;
   op.attributes = {"axis"};
   op.infer = infer;
+  op.linearity = Linearity::jointly;
   op.reverse = reverse;
   op.lower = lower;
   op.elements = elements;

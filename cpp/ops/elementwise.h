@@ -182,7 +182,7 @@ Type infer_named(std::span<const Type> in, const Attributes&) {
 }
 
 template <class F, int K>
-NodeId expand(Emitter& e, std::span<const NodeId> inputs) {
+NodeId expand(Emitter& e, std::span<const NodeId> inputs, const Attributes& = {}) {
   const DType dtype = e.type(inputs[0]).dtype;
   const auto at = [&](std::size_t i) { return Symbol(e, inputs[i]); };
   using P = Pull<F, K>;

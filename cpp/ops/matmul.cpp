@@ -281,6 +281,7 @@ std::vector<Op> matmul_ops() {
   matmul.attributes = {"transpose_a", "transpose_b"};
   matmul.simplify = simplify;
   matmul.infer = infer;
+  matmul.linearity = Linearity::each;
   matmul.reverse = reverse;
   matmul.lower = lower<false>;
   matmul.elements = elements;

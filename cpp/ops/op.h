@@ -8,6 +8,8 @@
 //   infer     types of the operands -> type of the result; raises on a user's mistake
 //   simplify  may put a simpler node in place of the one asked for
 //   reverse   emits the nodes that carry the result's cotangent back to the operands
+//   forward   emits the nodes that carry the operands' tangents to the result; a primitive that is
+//             linear says so instead, and any other falls back on the transpose of `reverse`
 //   lower     chooses the kernel for given types and fills in its integers
 //   elements  the same value for single elements, used by the scalar executor
 #pragma once
@@ -144,6 +146,13 @@ enum class Batching {
   spreads,  ///< always batched
 };
 
+/// In which operands a primitive is linear; its tangent is then the primitive itself again.
+enum class Linearity {
+  none,
+  jointly,  ///< in all operands together (concatenate, sum)
+  each,     ///< in each operand while the others are fixed (matmul)
+};
+
 struct Op {
   std::string_view name;
   std::string_view doc;
@@ -166,11 +175,16 @@ struct Op {
   /// cotangents has one entry per operand, kNone on entry.
   void (*reverse)(Emitter& e, const NodeView& node, NodeId cotangent,
                   std::span<NodeId> cotangents) = nullptr;
+  Linearity linearity = Linearity::none;
+  /// tangents has one entry per operand, kNone for 0; so is the result's.
+  NodeId (*forward)(Emitter& e, const NodeView& node, std::span<const NodeId> tangents) = nullptr;
   void (*lower)(const LowerContext& context, Instruction& instruction) = nullptr;
   void (*elements)(ElementEmitter& e) = nullptr;
   ScalarHandlers scalar{};
-  /// A derived primitive's formula in plain primitives, for its own derivative.
-  NodeId (*expand)(Emitter& e, std::span<const NodeId> inputs) = nullptr;
+  /// A fused primitive's formula in plain primitives, for its own derivative: of one that has it
+  /// and no `reverse`, the formula is differentiated in its place.
+  NodeId (*expand)(Emitter& e, std::span<const NodeId> inputs,
+                   const Attributes& attributes) = nullptr;
 };
 
 /// The registry: all primitives, numbered. find_op() raises for an unknown name.

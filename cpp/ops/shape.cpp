@@ -76,6 +76,7 @@ Op reshape_op() {
   op.alias = true;
   op.simplify = simplify_reshape;
   op.infer = infer_reshape;
+  op.linearity = Linearity::jointly;
   op.reverse = reverse_reshape;
   op.elements = reshape_elements;
   return op;
@@ -134,6 +135,7 @@ Op transpose_op() {
     return sorted == axes ? unchanged(e, inputs, attributes, infer_transpose) : kNone;
   };
   op.infer = infer_transpose;
+  op.linearity = Linearity::jointly;
   op.reverse = reverse_transpose;
   op.lower = [](const LowerContext& c, Instruction& s) {
     lower_gather(transpose_view(c.in[0], c.attributes), c, s);
@@ -195,6 +197,7 @@ Op broadcast_to_op() {
     return unchanged(e, inputs, attributes, infer_broadcast_to);
   };
   op.infer = infer_broadcast_to;
+  op.linearity = Linearity::jointly;
   op.reverse = reverse_broadcast_to;
   op.lower = [](const LowerContext& c, Instruction& s) {
     lower_gather(broadcast_view(c.in[0], c.out.shape), c, s);

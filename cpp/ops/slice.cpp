@@ -74,6 +74,7 @@ std::vector<Op> slice_ops() {
   slice.doc = "Part of an array: x[start:stop:step, ...].";
   slice.attributes = {"starts", "sizes", "steps"};
   slice.infer = infer_slice;
+  slice.linearity = Linearity::jointly;
   slice.reverse = reverse_slice;
   slice.lower = [](const LowerContext& c, Instruction& s) {
     lower_gather(slice_view(c.in[0].shape, c.out.shape, c.attributes[0], c.attributes[2]), c, s);
@@ -90,6 +91,7 @@ std::vector<Op> slice_ops() {
   transpose.attributes = {"starts", "shape", "steps"};
   transpose.derived = true;
   transpose.infer = infer_slice_vjp;
+  transpose.linearity = Linearity::jointly;
   transpose.reverse = reverse_slice_vjp;
   transpose.lower = [](const LowerContext& c, Instruction& s) {
     lower_scatter(slice_view(c.out.shape, c.in[0].shape, c.attributes[0], c.attributes[2]), c, s);

@@ -69,6 +69,7 @@ std::vector<Op> sparse_ops() {
   dot.batching = Batching::spreads;
   dot.derived = true;
   dot.infer = infer_dot;
+  dot.linearity = Linearity::each;
   dot.reverse = [](Emitter& e, const NodeView& node, NodeId cotangent,
                    std::span<NodeId> cotangents) {
     const Shape shape = e.type(node.inputs[1]).shape;
@@ -88,6 +89,7 @@ std::vector<Op> sparse_ops() {
   sum.derived = true;
   sum.batching = Batching::reduces;
   sum.infer = infer_dot_sum;
+  sum.linearity = Linearity::each;
   sum.reverse = [](Emitter& e, const NodeView& node, NodeId cotangent,
                    std::span<NodeId> cotangents) {
     cotangents[1] = e.emit("sparse_dot", {node.inputs[0], cotangent});

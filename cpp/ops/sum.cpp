@@ -124,6 +124,7 @@ std::vector<Op> sum_ops() {
   op.attributes = {"axes", "keepdims"};
   op.simplify = simplify;
   op.infer = infer;
+  op.linearity = Linearity::jointly;
   op.reverse = reverse;
   op.lower = lower;
   op.elements = elements;
