@@ -13,6 +13,7 @@ from buropt import _core
 from buropt.oracle_data import OracleData
 from buropt.trace import DisconnectedInputWarning, Trace
 from buropt.trace.errors import warn
+from buropt.trace.kinds import Kind
 from buropt.tree import TreeSpec
 
 Array = NDArray[Any]
@@ -27,7 +28,7 @@ class Objective:
         loss: Loss,
         regularizer: Callable[[Any], Any] | None,
         spec: TreeSpec,
-        samples: list[tuple[bool, tuple[int, ...], bool]],
+        samples: list[tuple[bool, tuple[int, ...], Kind]],
     ) -> None:
         self._spec = spec
         self._samples = samples
@@ -41,8 +42,8 @@ class Objective:
             rows = [
                 trace.csr_input(f"data[{k}]", shape[0])
                 if is_csr
-                else trace.input(f"data[{k}]", shape, batched=True, is_bool=is_mask)
-                for k, (is_csr, shape, is_mask) in enumerate(samples)
+                else trace.input(f"data[{k}]", shape, batched=True, kind=kind)
+                for k, (is_csr, shape, kind) in enumerate(samples)
             ]
             params = spec.structure.unflatten(leaves)
             value = trace.call(loss, params, *rows)

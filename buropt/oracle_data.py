@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from buropt.trace.kinds import Kind, inexact, inexact_text, kind_of
 from buropt.tree import check_plain
 
 
@@ -18,13 +19,13 @@ class OracleData(NamedTuple):
 
     arrays: tuple[Any, ...]  # dense arrays of the oracle's dtype, or CSR
     n: int
-    masks: tuple[bool, ...]  # which arrays were given as booleans
+    kinds: tuple[Kind, ...]  # whether they were given as floats, integers or booleans
 
-    def specs(self) -> list[tuple[bool, tuple[int, ...], bool]]:
-        """(is CSR, shape of one sample, is a mask) for each array."""
+    def specs(self) -> list[tuple[bool, tuple[int, ...], Kind]]:
+        """(is CSR, shape of one sample, kind) for each array."""
         return [
-            (sp.issparse(array), tuple(array.shape[1:]), is_mask)
-            for array, is_mask in zip(self.arrays, self.masks, strict=True)
+            (sp.issparse(array), tuple(array.shape[1:]), kind)
+            for array, kind in zip(self.arrays, self.kinds, strict=True)
         ]
 
 
@@ -45,8 +46,10 @@ def read_data(data: Any, dtype: np.dtype[Any]) -> OracleData:
             )
     if n == 0:
         raise ValueError("data has no samples; pass at least one row")
-    masks = tuple(not sp.issparse(array) and np.asarray(array).dtype == bool for array in given)
-    return OracleData(arrays, n, masks)
+    kinds = tuple(
+        "f" if sp.issparse(array) else kind_of(np.asarray(array).dtype) for array in given
+    )
+    return OracleData(arrays, n, kinds)
 
 
 def _read_array(array: Any, name: str, dtype: np.dtype[Any]) -> Any:
@@ -67,6 +70,10 @@ def _read_array(array: Any, name: str, dtype: np.dtype[Any]) -> Any:
     if dense.ndim == 0:
         raise ValueError(f"{name} is a single number; data need one row per sample")
     check_real(dense, name)
+    integer = inexact(dense, dtype) if kind_of(dense.dtype) == "i" else None
+    if integer is not None:
+        what, instead = inexact_text(integer, dtype)
+        raise ValueError(f"{name} {what}. Instead: {instead}.")
     return np.ascontiguousarray(dense, dtype)
 
 

@@ -218,12 +218,24 @@ def test_integers_become_float64():
     assert oracle.dtype == np.float64
 
 
+def test_integers_are_exact():
+    def loss(x, k):
+        return x * np.sum(k + k)
+
+    large = np.array([2**24, 1])
+    assert bo.grad(loss)(1.0, np.array([200, 100], np.uint8)) == 600.0  # in NumPy 344
+    assert bo.grad(loss)(np.float32(1.0), large) == 2.0**25
+    with pytest.raises(ValueError, match="16777217, but float32 tells integers apart only up to"):
+        bo.grad(loss)(np.float32(1.0), large + 1)
+
+
 def test_one_float_dtype():
     single, double = np.ones(3, np.float32), np.ones(3)
     assert bo.grad(lambda x: np.sum(0.1 * x))(single).dtype == np.float32
     value, slope = bo.value_and_grad(lambda x, y: np.sum(0.1 * x * y))(single, double)
     assert value == np.sum(0.1 * double)  # computed in float64
     assert slope.dtype == np.float32  # the gradient has its argument's dtype
+    assert bo.grad(lambda x, k: np.sum(x * k))(single, np.arange(3)).dtype == np.float32
 
 
 def test_absent_sparse_entries_are_not_multiplied():

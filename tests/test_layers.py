@@ -36,7 +36,7 @@ PYTHON_LAYERS = {
     "tree": set(),
     "trace": {"_core", "tree"},
     "autodiff": {"_core", "tree", "trace"},
-    "oracle_data": {"tree"},
+    "oracle_data": {"tree", "trace"},
     "objective": {"_core", "tree", "trace", "oracle_data"},
     "oracle": {"_core", "tree", "oracle_data", "objective"},
     "data": {"_core"},

@@ -194,14 +194,17 @@ class _Compiler:
     def _compile(self, arguments: Arguments, kinds: tuple[Input | Static, ...]) -> Run:
         self._n_traces += 1
         paths = arguments.paths()
-        inputs = [kind for kind in kinds if isinstance(kind, Input)]
+        named = [
+            (path, kind) for path, kind in zip(paths, kinds, strict=True) if isinstance(kind, Input)
+        ]
+        inputs = [kind for _, kind in named]
         dtype = common_dtype(inputs)
         with Trace(dtype) as trace:
             leaves = list(arguments.leaves)
             for k, kind in enumerate(kinds):
                 if isinstance(kind, Input):
                     leaves[k] = trace.input(
-                        paths[k], kind.shape, is_bool=kind.is_bool, is_array=kind.is_array
+                        paths[k], kind.shape, kind=kind.kind, is_array=kind.is_array
                     )
             args, kwargs = arguments.structure.unflatten(leaves)
             value = trace.call(self._fun, *args, **kwargs)
@@ -215,7 +218,8 @@ class _Compiler:
         return Program(
             program=_core.Program(graph),
             dtype=dtype,
-            masks=tuple(k for k, kind in enumerate(inputs) if kind.is_bool),
+            masks=tuple(k for k, kind in enumerate(inputs) if kind.kind == "b"),
+            integers=tuple((k, name) for k, (name, kind) in enumerate(named) if kind.kind == "i"),
             shapes=tuple(cast(Input, kinds[k]).shape for k in arguments.by),
             dtypes=tuple(gradient_dtype(cast(Input, kinds[k]), dtype) for k in arguments.by),
             structure=self._result_structure(arguments),
@@ -249,7 +253,7 @@ class _Compiler:
         trace.enter_derivative(by)
         try:
             leaves = [
-                Tracer(trace, leaf.node, leaf.is_bool, Memory(path) if leaf.shape else None)
+                Tracer(trace, leaf.node, leaf.kind, Memory(path) if leaf.shape else None)
                 if isinstance(leaf, Tracer)
                 else leaf
                 for leaf, path in zip(arguments.leaves, arguments.paths(), strict=True)
@@ -264,7 +268,7 @@ class _Compiler:
             nodes = trace.builder.grad(value.node, [tracer.node for tracer in by])
         finally:
             trace.leave_derivative()
-        gradients = [Tracer(trace, node, False, None) for node in nodes]
+        gradients = [Tracer(trace, node, "f", None) for node in nodes]
         tree = self._result_structure(arguments).unflatten(gradients)
         return (trace.fresh(value), tree) if self._with_value else tree
 

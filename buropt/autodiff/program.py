@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buropt.trace.arguments import Input
+from buropt.trace.kinds import inexact, inexact_text
 from buropt.tree import Structure, flatten_leaves
 
 Array: TypeAlias = NDArray[Any]
@@ -30,6 +31,9 @@ class Program:
         The graph's dtype.
     masks : tuple of int
         The inputs that are boolean arrays.
+    integers : tuple of (int, str)
+        The inputs that are arrays of integers, which the graph's dtype must hold exactly, and
+        their names.
     shapes, dtypes : tuple
         Of each gradient.
     structure : Structure
@@ -40,6 +44,7 @@ class Program:
     program: Any
     dtype: np.dtype[Any]
     masks: tuple[int, ...]
+    integers: tuple[tuple[int, str], ...]
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[np.dtype[Any], ...]
     structure: Structure
@@ -47,7 +52,7 @@ class Program:
 
     def shortest_run(self) -> Run:
         """`run`, or a shorter form of it for one gradient in the graph's dtype."""
-        if self.masks or self.structure != _LEAF or self.dtypes != (self.dtype,):
+        if self.masks or self.integers or self.structure != _LEAF or self.dtypes != (self.dtype,):
             return self.run
         program, with_value, dtype = self.program, self.with_value, self.dtype
         to_scalar = dtype.type
@@ -75,6 +80,11 @@ class Program:
         inputs = list(leaves)
         for k in self.masks:
             inputs[k] = np.asarray(inputs[k], self.dtype)
+        for k, path in self.integers:
+            integer = inexact(inputs[k], self.dtype)
+            if integer is not None:
+                what, instead = inexact_text(integer, self.dtype)
+                raise ValueError(f"the argument {path} {what}. Instead: {instead}.")
         results = self.program(*inputs)
         gradients = [
             gradient.astype(dtype, copy=False) if shape else dtype.type(gradient)

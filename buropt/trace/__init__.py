@@ -1,7 +1,7 @@
 """Recording a function: NumPy calls on tracers become nodes of a graph.
 
 Start reading at `recording.Trace` (one recording) and `tracer.Tracer` (a traced array); the
-functions that can be traced are the rows of `ufuncs.py`, `functions.py` and `einsum.py`.
+functions that can be traced are the rows of `ufuncs.py`, `functions/` and `einsum.py`.
 """
 
 # Importing these three fills the tables of rules.

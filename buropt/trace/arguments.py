@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from buropt.trace.errors import TraceError, function_name
+from buropt.trace.kinds import Kind, kind_of
 from buropt.trace.tracer import Tracer
 from buropt.tree import Structure, flatten_leaves
 
@@ -35,16 +36,14 @@ class Input:
         None for a Python number, which takes the dtype of the others.
     is_array : bool
         Whether it is an array and not a scalar.
+    kind : str
+        The kind of the traced value: "f", "i" or "b"; "f" for integers to differentiate by.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any] | None
     is_array: bool
-
-    @property
-    def is_bool(self) -> bool:
-        """Whether it is a mask."""
-        return self.dtype is not None and self.dtype.kind == "b"
+    kind: Kind
 
 
 @dataclass(frozen=True)
@@ -131,9 +130,9 @@ class Arguments:
         leaf = self.leaves[k]
         if isinstance(leaf, np.ndarray | np.generic):
             self._check_dtype(k, leaf.dtype, "fiu")
-            return self._array_input(k)
+            return self._array_input(k, "f")
         if isinstance(leaf, float | int) and not isinstance(leaf, bool):
-            return Input((), None, False)
+            return Input((), None, False, "f")
         instead = "pass arrays or numbers, in dicts, lists or tuples"
         if isinstance(leaf, bool):
             instead = "convert it to a float"
@@ -145,9 +144,9 @@ class Arguments:
         leaf = self.leaves[k]
         if isinstance(leaf, np.ndarray | np.floating):
             self._check_dtype(k, leaf.dtype, "fiub")
-            return self._array_input(k)
+            return self._array_input(k, kind_of(leaf.dtype))
         if isinstance(leaf, float):
-            return Input((), None, False)
+            return Input((), None, False, "f")
         if hasattr(leaf, "tocsr"):
             raise self._error(
                 k, "is a SciPy sparse matrix", "bo.compile(loss, x0, data=...), or its toarray()"
@@ -160,11 +159,11 @@ class Arguments:
             )
         return Static(type(leaf), leaf)
 
-    def _array_input(self, k: int) -> Input:
+    def _array_input(self, k: int, kind: Kind) -> Input:
         leaf = self.leaves[k]
         if isinstance(leaf, np.ma.MaskedArray | np.matrix):
             raise self._error(k, f"is of type {type(leaf).__name__}", "np.asarray(...) of it")
-        return Input(leaf.shape, leaf.dtype, isinstance(leaf, np.ndarray))
+        return Input(leaf.shape, leaf.dtype, isinstance(leaf, np.ndarray), kind)
 
     def _check_dtype(self, k: int, dtype: np.dtype[Any], kinds: str) -> None:
         if dtype.kind not in kinds:
@@ -184,8 +183,12 @@ class Arguments:
 
 
 def common_dtype(inputs: list[Input]) -> np.dtype[Any]:
-    """The float dtype in which NumPy would compute with such inputs; float64 for integers."""
-    strong = [one.dtype for one in inputs if one.dtype is not None and not one.is_bool]
+    """The float dtype in which NumPy would compute with such floats; float64 without any.
+
+    Masks, and integers that are not differentiated by, are labels and positions as a rule: they
+    leave the dtype as it is.
+    """
+    strong = [one.dtype for one in inputs if one.dtype is not None and one.kind == "f"]
     single = bool(strong) and np.result_type(*strong) == np.float32
     return np.dtype(np.float32 if single else np.float64)
 

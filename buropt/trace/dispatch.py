@@ -1,4 +1,4 @@
-"""Which NumPy functions can be traced: two tables, filled by `ufuncs.py` and `functions.py`.
+"""Which NumPy functions can be traced: two tables, filled by `ufuncs.py` and `functions/`.
 
 A row maps NumPy's own function object to a rule, a Python function that emits nodes. Whatever has
 no row raises `UnsupportedOpError`; keyword arguments that a rule does not know raise as well, so
@@ -18,6 +18,7 @@ import numpy as np
 
 from buropt.trace.errors import UnsupportedOpError, location
 from buropt.trace.hints import HINTS
+from buropt.trace.kinds import Kind
 
 if TYPE_CHECKING:
     from buropt.trace.recording import Trace
@@ -136,10 +137,24 @@ def _can_drop(trace: Trace, row: FunctionRow, key: str, value: Any) -> bool:
 
 def is_graph_dtype(trace: Trace, dtype: Any) -> bool:
     """Whether `dtype` names the float dtype that the graph computes in anyway."""
+    return graph_kind(trace, dtype) == "f"
+
+
+def graph_kind(trace: Trace, dtype: Any) -> Kind | None:
+    """The kind of traced values of that dtype; None if the graph has no such values.
+
+    Integers are exact but have no width, so that those of NumPy's that wrap around early, and
+    unsigned ones, do not exist.
+    """
     try:
-        return bool(np.dtype(dtype) == trace.dtype)
+        wanted = np.dtype(dtype)
     except TypeError:
-        return False
+        return None
+    if wanted in (np.int64, np.int32):
+        return "i"
+    if wanted == np.bool_:
+        return "b"
+    return "f" if wanted == trace.dtype else None
 
 
 def unsupported(trace: Trace, name: str) -> UnsupportedOpError:

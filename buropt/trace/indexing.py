@@ -50,10 +50,10 @@ def index(array: Tracer, key: Any) -> Tracer:
     result = array
     if tuple(sizes) != array.shape or any(step != 1 for step in steps):
         attributes = {"starts": starts, "sizes": sizes, "steps": steps}
-        result = trace.emit("slice", (array,), attributes, is_bool=array.is_bool)
+        result = trace.emit("slice", (array,), attributes, kind=array.kind)
     if tuple(shape) != result.shape:
         attributes = {"shape": shape}
-        result = trace.emit("reshape", (result,), attributes, is_bool=array.is_bool)
+        result = trace.emit("reshape", (result,), attributes, kind=array.kind)
     if all(isinstance(part, int) for part in parts) and not any(k is Ellipsis for k in key):
         return trace.fresh(result)  # NumPy gives a scalar here, which shares no memory
     return trace.view(result, array)

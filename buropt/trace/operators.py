@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from buropt.trace.errors import location
+from buropt.trace.kinds import highest
 from buropt.trace.sparse import SparseRow
 
 if TYPE_CHECKING:
@@ -94,8 +95,9 @@ def in_place(ufunc: np.ufunc, symbol: str) -> Callable[[Tracer, Any], Any]:
                 f"{symbol}: the result has shape {result.shape} and does not fit into the array "
                 f"of shape {self.shape}. {location(self.trace.name)} Instead: {instead}."
             )
-        if self.is_bool and not result.is_bool:
-            self.refuse(f"{symbol} would put numbers into a boolean array", instead)
+        if highest((self.kind, result.kind)) != self.kind:
+            what = "a boolean" if self.is_bool else "an integer"
+            self.refuse(f"{symbol} would put {result.dtype} numbers into {what} array", instead)
         self.take_over(result)
         return self
 

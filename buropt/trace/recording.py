@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from buropt import _core
 from buropt.trace.errors import TraceError, definition, function_name, location
+from buropt.trace.kinds import Kind, inexact, inexact_text, kind_of
 from buropt.trace.operators import Memory
 from buropt.trace.randomness import watch_random_draws
 from buropt.trace.sparse import SparseRow
@@ -75,7 +76,7 @@ class Trace:
         shape: Sequence[int],
         *,
         batched: bool = False,
-        is_bool: bool = False,
+        kind: Kind = "f",
         is_array: bool | None = None,
     ) -> Tracer:
         """A new input.
@@ -88,23 +89,24 @@ class Trace:
             The shape; for a batched input, the shape of one sample.
         batched : bool
             Whether the value differs from sample to sample.
-        is_bool : bool
-            Whether it is a mask (0 or 1).
+        kind : str
+            "f" for floats, "i" for integers, "b" for a mask; integers and masks are given as
+            floats when the graph is run.
         is_array : bool, optional
             Whether the function gets an array, which in-place operators would change, and not a
             scalar. Left out: an array if it has an axis.
         """
         node = self.builder.input(name, tuple(shape), batched=batched)
         owned = len(shape) > 0 if is_array is None else is_array
-        return Tracer(self, node, is_bool, Memory(name) if owned else None)
+        return Tracer(self, node, kind, Memory(name) if owned else None)
 
     def csr_input(self, name: str, n_features: int) -> SparseRow:
         """A new input that is one row of a CSR matrix in each sample."""
         return SparseRow(self, self.builder.csr_input(name, n_features), name, n_features)
 
-    def constant(self, value: NDArray[Any] | float, is_bool: bool = False) -> Tracer:
+    def constant(self, value: NDArray[Any] | float, kind: Kind = "f") -> Tracer:
         """A constant, cast to the graph's dtype and copied."""
-        return Tracer(self, self.builder.constant(np.asarray(value, self.dtype)), is_bool, None)
+        return Tracer(self, self.builder.constant(np.asarray(value, self.dtype)), kind, None)
 
     def lift(self, value: Any) -> Tracer:
         """The operand as a tracer of this recording: a tracer, array, number or nested list.
@@ -118,10 +120,22 @@ class Trace:
             if value.trace is not self or self._inner or not self._is_open:
                 self._check_tracer(value)
             return value
-        if type(value) is float or type(value) is int:
+        if type(value) is float:
             return self.constant(value)
         array = self._real_array(value)
-        return self.constant(array, is_bool=array.dtype.kind == "b")
+        kind = kind_of(array.dtype)
+        if kind == "i":
+            self._check_exact(array)
+        return self.constant(array, kind)
+
+    def _check_exact(self, array: NDArray[Any]) -> None:
+        if array.ndim == 0 and int(self.dtype.type(array)) == int(array):
+            return
+        integer = inexact(array, self.dtype)
+        if integer is not None:
+            what = "an integer operand" if array.ndim == 0 else "an operand of integers"
+            text, instead = inexact_text(integer, self.dtype)
+            raise TraceError(f"{what} {text}. {location(self.name)} Instead: {instead}.")
 
     def _real_array(self, value: Any) -> NDArray[Any]:
         instead = "NumPy arrays of real numbers"
@@ -151,7 +165,7 @@ class Trace:
         operands: Sequence[Tracer | SparseRow],
         attributes: dict[str, Any] | None = None,
         *,
-        is_bool: bool = False,
+        kind: Kind = "f",
     ) -> Tracer:
         """A new node.
 
@@ -166,22 +180,26 @@ class Trace:
         except ValueError as error:
             text = str(error).rstrip(".")
             raise ValueError(f"{text}. {location(self.name)}") from None
-        return Tracer(self, node, is_bool, None)
+        return Tracer(self, node, kind, None)
 
     def fresh(self, tracer: Tracer) -> Tracer:
         """The same value in memory of its own, as after a copy."""
-        return Tracer(self, tracer.node, tracer.is_bool, None)
+        return Tracer(self, tracer.node, tracer.kind, None)
 
     def number(self, tracer: Tracer) -> Tracer:
-        """The same value as a number, 0 or 1 for a mask, in memory of its own."""
-        return Tracer(self, tracer.node, False, None)
+        """The same value as a float, 0 or 1 for a mask, in memory of its own."""
+        return Tracer(self, tracer.node, "f", None)
+
+    def integer(self, tracer: Tracer) -> Tracer:
+        """The same value as an integer, 0 or 1 for a mask; it must be whole."""
+        return Tracer(self, tracer.node, "i", None)
 
     def view(self, tracer: Tracer, base: Tracer) -> Tracer:
         """The same value as a view, in NumPy's sense, of `base`."""
         if base.memory is None:
             base.memory = Memory()
             base.memory.add(base)
-        return Tracer(self, tracer.node, tracer.is_bool, base.memory)
+        return Tracer(self, tracer.node, tracer.kind, base.memory)
 
     # Calls
 

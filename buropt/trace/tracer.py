@@ -15,6 +15,7 @@ import numpy as np
 from buropt.trace.dispatch import (
     call_function,
     find_ufunc,
+    graph_kind,
     is_graph_dtype,
     public_name,
     unsupported,
@@ -22,8 +23,10 @@ from buropt.trace.dispatch import (
 )
 from buropt.trace.errors import TraceError, UnsupportedAttributeError, location
 from buropt.trace.indexing import index
+from buropt.trace.kinds import Kind
 from buropt.trace.operators import Memory, binary, in_place, reflected
 from buropt.trace.sparse import SparseRow
+from buropt.trace.ufuncs import cast
 
 if TYPE_CHECKING:
     from buropt.trace.recording import Trace
@@ -44,24 +47,25 @@ class Tracer:
         The id of the node in the recording's builder.
     shape : tuple of int
         The shape; for the value of one sample, without a batch axis.
-    is_bool : bool
-        Whether it is a mask; in the graph it is 0 or 1 in the float dtype.
+    kind : str
+        "f" for floats, "i" for integers, "b" for masks; in the graph all of them are numbers of
+        the float dtype, integers exact ones and masks 0 or 1.
     level : int
         The depth of derivatives inside derivatives at which it was made.
     memory : Memory or None
         Who else shares its memory; None if nobody does.
     """
 
-    __slots__ = ("__weakref__", "is_bool", "level", "memory", "node", "shape", "trace")
+    __slots__ = ("__weakref__", "kind", "level", "memory", "node", "shape", "trace")
     __array_priority__ = 1000.0
 
-    def __init__(self, trace: Trace, node: int, is_bool: bool, memory: Memory | None) -> None:
+    def __init__(self, trace: Trace, node: int, kind: Kind, memory: Memory | None) -> None:
         self.trace = trace
         self.node = node
         self.shape: tuple[int, ...] = trace.builder.shape(node)
         self.memory = memory
         self.level = trace.level
-        self.is_bool = is_bool
+        self.kind = kind
         if memory is not None:
             memory.add(self)
 
@@ -77,8 +81,15 @@ class Tracer:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The graph's float dtype, or bool for the result of a comparison."""
-        return np.dtype(bool) if self.is_bool else self.trace.dtype
+        """The graph's float dtype, int64, or bool for the result of a comparison."""
+        if self.kind == "f":
+            return self.trace.dtype
+        return np.dtype(np.int64 if self.kind == "i" else bool)
+
+    @property
+    def is_bool(self) -> bool:
+        """Whether it is a mask."""
+        return self.kind == "b"
 
     @property
     def T(self) -> Tracer:
@@ -117,9 +128,9 @@ class Tracer:
         if method != "__call__":
             raise unsupported(trace, f"{name}.{method}")
         operands = [trace.lift(value) for value in inputs]
-        any_bool = any(operand.is_bool for operand in operands)
+        all_floats = all(operand.kind == "f" for operand in operands)
         for keyword, value in kwargs.items():
-            same_dtype = keyword == "dtype" and not any_bool and is_graph_dtype(trace, value)
+            same_dtype = keyword == "dtype" and all_floats and is_graph_dtype(trace, value)
             if not (same_dtype or value is None or (keyword == "where" and value is True)):
                 raise unsupported_keyword(trace, name, keyword)
         return find_ufunc(trace, ufunc)(trace, *operands)
@@ -322,17 +333,17 @@ class Tracer:
         return self.copy()
 
     def astype(self, dtype: Any, **kwargs: Any) -> Any:
-        """A copy as the graph's float dtype, or as booleans (`x != 0`)."""
+        """A copy as the graph's float dtype, as integers, or as booleans (`x != 0`)."""
         if kwargs:
             raise unsupported_keyword(self.trace, "ndarray.astype", next(iter(kwargs)))
-        if is_graph_dtype(self.trace, dtype):
-            return self.trace.number(self)
-        if np.dtype(dtype) == np.bool_:
-            return self.apply(np.not_equal, self, 0)
-        self.refuse(
-            f"a traced value cannot be converted to dtype {np.dtype(dtype)}",
-            f"leave it as {self.dtype}; a graph computes in one float dtype",
-        )
+        kind = graph_kind(self.trace, dtype)
+        if kind is None:
+            self.refuse(
+                f"a traced value cannot be converted to dtype {np.dtype(dtype)}",
+                f"leave it as {self.dtype}; a graph computes in one float dtype, "
+                f"{self.trace.dtype}, and has integers as int64",
+            )
+        return self.trace.fresh(cast(self.trace, self, kind))
 
     def _method(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Tracer:
         result: Tracer = call_function(self.trace, function, (self, *args), kwargs)
