@@ -8,7 +8,7 @@
 #include "bind/arrays.h"
 #include "bind/gil.h"
 #include "bind/topics.h"
-#include "graph/builder.h"
+#include "graph/transform.h"
 
 namespace buropt {
 namespace {
@@ -53,6 +53,11 @@ NodeId emit(Builder& b, const std::string& name, const std::vector<NodeId>& inpu
   const OpId id = find_op(name);
   for (const NodeId input : inputs) checked(b, input);
   return b.emit(id, inputs, attributes_from(op(id), attributes));
+}
+
+std::span<const NodeId> checked(const Builder& b, const std::vector<NodeId>& nodes) {
+  for (const NodeId node : nodes) checked(b, node);
+  return nodes;
 }
 
 NodeId constant(Builder& b, nb::handle value) {
@@ -170,14 +175,36 @@ void bind_graph(nb::module_& m) {
       .def(
           "grad",
           [](Builder& b, NodeId output, const std::vector<NodeId>& wrt) {
-            for (const NodeId node : wrt) checked(b, node);
-            return grad(b, checked(b, output), wrt);
+            return grad(b, checked(b, output), checked(b, wrt));
           },
           "output"_a, "wrt"_a)
       .def(
+          "vjp",
+          [](Builder& b, const std::vector<NodeId>& outputs, const std::vector<NodeId>& cotangents,
+             const std::vector<NodeId>& wrt, bool per_sample) {
+            if (outputs.size() != cotangents.size()) {
+              raise(ErrorKind::value, "buropt.vjp: %zu outputs but %zu cotangents", outputs.size(),
+                    cotangents.size());
+            }
+            return vjp(b, checked(b, outputs), checked(b, cotangents), checked(b, wrt),
+                       per_sample ? BatchCotangents::per_sample : BatchCotangents::summed);
+          },
+          "outputs"_a, "cotangents"_a, "wrt"_a, "per_sample"_a = false)
+      .def(
+          "jvp",
+          [](Builder& b, const std::vector<NodeId>& outputs, const std::vector<NodeId>& wrt,
+             const std::vector<NodeId>& tangents) {
+            if (wrt.size() != tangents.size()) {
+              raise(ErrorKind::value, "buropt.jvp: %zu inputs but %zu tangents", wrt.size(),
+                    tangents.size());
+            }
+            return jvp(b, checked(b, outputs), checked(b, wrt), checked(b, tangents));
+          },
+          "outputs"_a, "wrt"_a, "tangents"_a)
+      .def(
           "build",
           [](const Builder& b, const std::vector<NodeId>& outputs, std::vector<std::string> names) {
-            for (const NodeId node : outputs) checked(b, node);
+            checked(b, outputs);
             if (names.size() != outputs.size()) {
               raise(ErrorKind::value, "buropt: %zu outputs but %zu names", outputs.size(),
                     names.size());

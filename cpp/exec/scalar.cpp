@@ -67,6 +67,7 @@ class ScalarCompiler final : public ElementEmitter {
     if (zero_ < 0) zero_ = new_register(T(0));
     return zero_;
   }
+  int arity() const override { return static_cast<int>(g_.nodes[node_].inputs.size()); }
   const Type& in_type(int operand) const override { return g_.node(input(operand)).type; }
   const Type& out_type() const override { return g_.nodes[node_].type; }
   const Attributes& attributes() const override { return g_.nodes[node_].attributes; }

@@ -127,7 +127,7 @@ NodeId Builder::emit(OpId id, std::span<const NodeId> inputs, const Attributes& 
   }
   const std::size_t hash = hash_of(id, inputs, attributes);
   const auto [first, last] = seen_.equal_range(hash);
-  for (auto it = first; it != last; ++it) {
+  for (auto it = first; it != last && !record.opaque; ++it) {
     const Node& other = at(it->second);
     if (other.op == id &&
         std::equal(inputs.begin(), inputs.end(), other.inputs.begin(), other.inputs.end()) &&
@@ -148,7 +148,7 @@ NodeId Builder::emit(OpId id, std::span<const NodeId> inputs, const Attributes& 
   node.attributes = attributes;
   node.type = record.infer(types, attributes);
   check_size(record.name, node.type.shape);
-  if (all_constant && !node.type.batched && node.type.size() <= kMaxFolded) {
+  if (all_constant && !record.opaque && !node.type.batched && node.type.size() <= kMaxFolded) {
     return fold(id, inputs, attributes, node.type);
   }
   const NodeId added = append(std::move(node));
@@ -192,6 +192,12 @@ std::shared_ptr<const Graph> Builder::build(std::span<const NodeId> outputs,
                                             std::vector<std::string> names) const {
   BUROPT_ASSERT(outputs.size() == names.size());
   const std::vector<bool> needed = ancestors(outputs);
+  static const OpId independent = find_op("independent");
+  for (NodeId id = 0; id < size(); ++id) {
+    if (needed[static_cast<std::size_t>(id)] && at(id).op == independent) {
+      return build_resolved(outputs, needed, std::move(names));
+    }
+  }
   auto result = std::make_shared<Graph>();
   std::vector<NodeId> renamed(graph_.nodes.size(), kNone);
   for (NodeId id = 0; id < size(); ++id) {
@@ -214,6 +220,35 @@ std::shared_ptr<const Graph> Builder::build(std::span<const NodeId> outputs,
   }
   result->output_names = std::move(names);
   return result;
+}
+
+/// The graph with every independent variable replaced by what it is a copy of, so that equal nodes
+/// on both sides of it become one.
+std::shared_ptr<const Graph> Builder::build_resolved(std::span<const NodeId> outputs,
+                                                     const std::vector<bool>& needed,
+                                                     std::vector<std::string> names) const {
+  static const OpId independent = find_op("independent");
+  Builder result(dtype_);
+  std::vector<NodeId> renamed(graph_.nodes.size(), kNone);
+  for (NodeId id = 0; id < size(); ++id) {
+    const Node& node = at(id);
+    if (!needed[static_cast<std::size_t>(id)] && !node.is_input()) continue;
+    NodeId& place = renamed[static_cast<std::size_t>(id)];
+    std::vector<NodeId> inputs = node.inputs;
+    for (NodeId& input : inputs) input = renamed[static_cast<std::size_t>(input)];
+    if (node.is_input()) {
+      place = result.input(graph_.inputs[static_cast<std::size_t>(node.slot)].name, node.type.shape,
+                           node.type.batched);
+      result.graph_.nodes.back().type = node.type;
+    } else if (node.is_constant) {
+      place = result.constant(constant_values(id)->data(), node.type.shape);
+    } else {
+      place = node.op == independent ? inputs[0] : result.emit(node.op, inputs, node.attributes);
+    }
+  }
+  std::vector<NodeId> places;
+  for (const NodeId output : outputs) places.push_back(renamed[static_cast<std::size_t>(output)]);
+  return result.build(places, std::move(names));
 }
 
 }  // namespace buropt

@@ -46,6 +46,9 @@ class Builder final : public Emitter {
                                      std::vector<std::string> names) const;
 
  private:
+  std::shared_ptr<const Graph> build_resolved(std::span<const NodeId> outputs,
+                                              const std::vector<bool>& needed,
+                                              std::vector<std::string> names) const;
   NodeId append(Node node);
   NodeId fold(OpId op, std::span<const NodeId> inputs, const Attributes& attributes,
               const Type& type);
@@ -55,9 +58,5 @@ class Builder final : public Emitter {
   /// Numbers of the nodes with the same hash.
   std::unordered_multimap<std::size_t, NodeId> seen_;
 };
-
-/// Appends the nodes that compute d output / d wrt, by reverse accumulation. The output must be a
-/// scalar; a wrt that does not influence it gets zeros.
-std::vector<NodeId> grad(Builder& builder, NodeId output, std::span<const NodeId> wrt);
 
 }  // namespace buropt

@@ -1,8 +1,22 @@
 #include "graph/graph.h"
 
+#include <algorithm>
 #include <sstream>
 
 namespace buropt {
+namespace {
+
+/// "(1, 2, ...)", cut short where a node has a number for each of many operands.
+std::string list(const std::vector<std::int64_t>& numbers) {
+  constexpr std::size_t kShown = 8;
+  std::string text = "(";
+  for (std::size_t i = 0; i < std::min(numbers.size(), kShown); ++i) {
+    text += (i > 0 ? ", " : "") + std::to_string(numbers[i]);
+  }
+  return text + (numbers.size() > kShown ? ", ...)" : ")");
+}
+
+}  // namespace
 
 std::string Graph::str() const {
   std::ostringstream text;
@@ -21,7 +35,7 @@ std::string Graph::str() const {
       }
       for (std::size_t k = 0; k < record.attributes.size(); ++k) {
         if (record.attributes[k].empty()) continue;
-        text << ", " << record.attributes[k] << "=" << Shape(n.attributes.lists[k]).str();
+        text << ", " << record.attributes[k] << "=" << list(n.attributes.lists[k]);
       }
       text << ")";
     }

@@ -16,14 +16,23 @@ Type infer_batch_sum(std::span<const Type> in, const Attributes&) {
   return out;
 }
 
-/// The sum over samples passes through reshape, and becomes part of a matrix product.
+/// The sum over samples passes through what only moves elements, and becomes part of a product.
 NodeId simplify_batch_sum(Emitter& e, std::span<const NodeId> inputs, const Attributes&) {
   static const OpId reshape = find_op("reshape");
+  static const OpId slice_vjp = find_op("slice_vjp");
+  static const OpId sparse_dot_vjp = find_op("sparse_dot_vjp");
   static const OpId matmul = find_op("matmul");
   const Definition d = e.definition(inputs[0]);
-  if (d.op == reshape) {
+  if (d.op == reshape || d.op == slice_vjp) {
+    const OpId mover = d.op;
     const Attributes attributes = d.attributes;
-    return e.emit("reshape", {e.emit("batch_sum", {d.inputs[0]})}, attributes);
+    const NodeId total = e.emit("batch_sum", {d.inputs[0]});
+    return e.emit(mover, std::array{total}, attributes);
+  }
+  if (d.op == sparse_dot_vjp) {
+    const std::vector<NodeId> operands(d.inputs.begin(), d.inputs.end());
+    const Attributes attributes = d.attributes;
+    return e.emit(find_op("sparse_dot_sum"), operands, attributes);
   }
   if (d.op == matmul) {
     const std::vector<NodeId> operands(d.inputs.begin(), d.inputs.end());
@@ -87,8 +96,8 @@ std::vector<Op> batch_ops() {
   };
   spread.infer = infer_to_batched;
   spread.linearity = Linearity::jointly;
-  spread.reverse = [](Emitter& e, const NodeView&, NodeId cotangent, std::span<NodeId> cotangents) {
-    cotangents[0] = e.emit("batch_sum", {cotangent});
+  spread.reverse = [](Emitter&, const NodeView&, NodeId cotangent, std::span<NodeId> cotangents) {
+    cotangents[0] = cotangent;
   };
   spread.lower = [](const LowerContext& c, Instruction& s) {
     s.numbers = {c.in[0].size()};

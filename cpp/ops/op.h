@@ -130,6 +130,7 @@ class ElementEmitter {
   virtual std::int32_t emit(std::string_view op, std::span<const std::int32_t> regs,
                             std::int64_t number = 0) = 0;
   virtual std::int32_t zero() = 0;
+  virtual int arity() const = 0;
   virtual const Type& in_type(int operand) const = 0;
   virtual const Type& out_type() const = 0;
   virtual const Attributes& attributes() const = 0;
@@ -164,6 +165,8 @@ struct Op {
   Batching batching = Batching::follows;
   /// Result shares the operand's buffer (reshape).
   bool alias = false;
+  /// Never merged with an equal node nor folded into a constant.
+  bool opaque = false;
   /// Result may overwrite an operand of the same size.
   bool in_place = false;
   std::array<double, 2> domain{-3, 3};  ///< where tests sample the operands

@@ -82,6 +82,27 @@ Op reshape_op() {
   return op;
 }
 
+// ---- independent: the same value as a variable of its own. What is differentiated by
+// it does not see how it was computed. It exists only in a graph under construction.
+
+Op independent_op() {
+  Op op;
+  op.name = "independent";
+  op.doc = "The same value as a variable of its own.";
+  op.derived = true;
+  op.alias = true;
+  op.opaque = true;
+  op.infer = [](std::span<const Type> in, const Attributes&) {
+    return dense("independent", in[0]);
+  };
+  op.linearity = Linearity::jointly;
+  op.reverse = [](Emitter&, const NodeView&, NodeId cotangent, std::span<NodeId> cotangents) {
+    cotangents[0] = cotangent;
+  };
+  op.elements = reshape_elements;
+  return op;
+}
+
 // ---- transpose {"axes"}: a permutation of the axes.
 
 StridedView transpose_view(const Type& in, const Attributes& attributes) {
@@ -210,6 +231,8 @@ Op broadcast_to_op() {
 
 }  // namespace
 
-std::vector<Op> shape_ops() { return {reshape_op(), transpose_op(), broadcast_to_op()}; }
+std::vector<Op> shape_ops() {
+  return {reshape_op(), independent_op(), transpose_op(), broadcast_to_op()};
+}
 
 }  // namespace buropt

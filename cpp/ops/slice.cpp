@@ -1,5 +1,7 @@
 // slice {"starts", "sizes", "steps"}, one entry per axis, and its transpose slice_vjp, which writes
 // into zeros.
+#include <algorithm>
+
 #include "ops/families.h"
 #include "ops/strided.h"
 
@@ -66,6 +68,79 @@ void reverse_slice_vjp(Emitter& e, const NodeView& node, NodeId cotangent,
              Attributes(node.attributes[0], {part.begin(), part.end()}, node.attributes[2]));
 }
 
+// ---- slices_vjp {"starts", "shape", "steps"}: the sum of many slice_vjp, in one pass. The lists
+// have the starts and steps of all slices one after the other.
+
+/// The view of operand k.
+StridedView view_of(std::size_t k, const Shape& part, const Attributes& attributes) {
+  const auto rank = attributes[1].size();
+  const auto own = [&](int list) { return std::span(attributes[list]).subspan(k * rank, rank); };
+  return slice_view(Shape(attributes[1]), part, own(0), own(2));
+}
+
+template <class T>
+void slices_vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const std::int64_t* n = s.numbers.data();
+  T* out = buffer_as<T>(frame, s.out);
+  const std::int64_t size = *n++;
+  std::fill_n(out, s.rows(frame) * size, T(0));
+  for (const std::int32_t in : s.in) {
+    for (std::int64_t row = 0; row < s.rows(frame); ++row) {
+      add_to_view(n, buffer_as<const T>(frame, in), out, row);
+    }
+    n += view_length(n);
+  }
+}
+
+Op slices_vjp_op() {
+  Op op;
+  op.name = "slices_vjp";
+  op.doc = "Zeros of the given shape with each operand added to its slice.";
+  op.arity = -1;
+  op.attributes = {"starts", "shape", "steps"};
+  op.derived = true;
+  op.infer = [](std::span<const Type> in, const Attributes& attributes) {
+    Type out = in[0];
+    out.shape = Shape(attributes[1]);
+    for (const Type& type : in) out.batched = out.batched || type.batched;
+    return out;
+  };
+  op.linearity = Linearity::jointly;
+  op.reverse = [](Emitter& e, const NodeView& node, NodeId cotangent,
+                  std::span<NodeId> cotangents) {
+    const std::size_t rank = node.attributes[1].size();
+    const auto own = [&](int list, std::size_t k) {
+      const auto begin = node.attributes[list].begin() + static_cast<std::ptrdiff_t>(k * rank);
+      return std::vector<std::int64_t>(begin, begin + static_cast<std::ptrdiff_t>(rank));
+    };
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      const Shape part = e.type(node.inputs[k]).shape;
+      cotangents[k] = e.emit("slice", {cotangent},
+                             Attributes(own(0, k), {part.begin(), part.end()}, own(2, k)));
+    }
+  };
+  op.lower = [](const LowerContext& c, Instruction& s) {
+    s.numbers = {c.out.size()};
+    for (std::size_t k = 0; k < c.in.size(); ++k) {
+      append_view(view_of(k, c.in[k].shape, c.attributes), c.in[k], c.out, s.numbers);
+    }
+    s.run = c.out.dtype == DType::float32 ? slices_vjp_kernel<float> : slices_vjp_kernel<double>;
+  };
+  op.elements = [](ElementEmitter& e) {
+    std::vector<std::int32_t> total(static_cast<std::size_t>(e.out_type().size()), e.zero());
+    for (int k = 0; k < e.arity(); ++k) {
+      const StridedView view =
+          view_of(static_cast<std::size_t>(k), e.in_type(k).shape, e.attributes());
+      for (std::int64_t i = 0; i < e.in_type(k).size(); ++i) {
+        std::int32_t& place = total[static_cast<std::size_t>(view.place(i))];
+        place = e.emit("add", {place, e.in(k, i)});
+      }
+    }
+    for (std::size_t i = 0; i < total.size(); ++i) e.out(static_cast<std::int64_t>(i), total[i]);
+  };
+  return op;
+}
+
 }  // namespace
 
 std::vector<Op> slice_ops() {
@@ -101,7 +176,7 @@ std::vector<Op> slice_ops() {
         slice_view(e.out_type().shape, e.in_type(0).shape, e.attributes()[0], e.attributes()[2]),
         e);
   };
-  return {slice, transpose};
+  return {slice, transpose, slices_vjp_op()};
 }
 
 }  // namespace buropt

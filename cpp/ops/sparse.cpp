@@ -1,5 +1,8 @@
-// sparse_dot: a sparse (CSR) row of data times a vector (d,) or matrix (d, k); costs O(nonzeros),
-// and so does its reverse, sparse_dot_sum.
+// sparse_dot: a sparse (CSR) row of data times a vector (d,) or matrix (d, k). It costs
+// O(nonzeros), and so does sparse_dot_sum, its reverse summed over the samples. sparse_dot_vjp is
+// the reverse sample by sample, dense rows.
+#include <algorithm>
+
 #include "math/csr.h"
 #include "ops/families.h"
 
@@ -13,10 +16,8 @@ void check_row(std::span<const Type> in, const char* name) {
 Type infer_dot(std::span<const Type> in, const Attributes&) {
   check_row(in, "sparse_dot");
   const Shape& x = in[1].shape;
-  if (in[1].batched || in[1].csr) {
-    raise(ErrorKind::type,
-          "buropt.sparse_dot: a sparse row of data can only be multiplied with a value that is the "
-          "same for all samples");
+  if (in[1].csr) {
+    raise(ErrorKind::type, "buropt.sparse_dot: two sparse rows cannot be multiplied");
   }
   if (x.rank() < 1 || x.rank() > 2 || x[0] != in[0].shape[0]) {
     raise(ErrorKind::value, "buropt.matmul: inner sizes differ: a is a sparse row %s, x is %s",
@@ -35,6 +36,55 @@ Type infer_dot_sum(std::span<const Type> in, const Attributes& attributes) {
   out.batched = false;
   out.shape = Shape(attributes[0]);
   return out;
+}
+
+Type infer_dot_vjp(std::span<const Type> in, const Attributes& attributes) {
+  check_row(in, "sparse_dot_vjp");
+  Type out = in[1];
+  out.batched = true;
+  out.shape = Shape(attributes[0]);
+  return out;
+}
+
+/// Calls f(sample, column, value) for every entry, each sample's in order.
+template <class T, class F>
+void for_entries(const CsrRows<T>& rows, F&& f) noexcept {
+  for (std::int64_t i = 0; i < rows.n; ++i) {
+    const std::int64_t row = rows.row(i);
+    for (std::int64_t e = rows.row_starts[row]; e < rows.row_starts[row + 1]; ++e) {
+      f(i, std::int64_t{rows.columns[e]}, rows.values == nullptr ? T(1) : rows.values[e]);
+    }
+  }
+}
+
+// numbers of these two: columns of x (1 for a vector), elements of x, elements of a row of the
+// other operand (0: the same for all samples).
+
+/// Each sample's row times its own x.
+template <class T>
+void dot_own_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const std::int64_t k = s.numbers[0];
+  const auto* rows = buffer_as<const CsrRows<T>>(frame, s.in[0]);
+  const T* x = buffer_as<const T>(frame, s.in[1]);
+  T* z = buffer_as<T>(frame, s.out);
+  std::fill_n(z, rows->n * k, T(0));
+  for_entries(*rows, [&](std::int64_t i, std::int64_t column, T value) {
+    const T* from = x + i * s.numbers[1] + column * k;
+    for (std::int64_t j = 0; j < k; ++j) z[i * k + j] += value * from[j];
+  });
+}
+
+template <class T>
+void dot_vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const std::int64_t k = s.numbers[0];
+  const auto* rows = buffer_as<const CsrRows<T>>(frame, s.in[0]);
+  const T* r = buffer_as<const T>(frame, s.in[1]);
+  T* g = buffer_as<T>(frame, s.out);
+  std::fill_n(g, rows->n * s.numbers[1], T(0));
+  for_entries(*rows, [&](std::int64_t i, std::int64_t column, T value) {
+    T* to = g + i * s.numbers[1] + column * k;
+    for (std::int64_t j = 0; j < k; ++j) to[j] += value * r[i * s.numbers[2] + j];
+  });
 }
 
 template <class T>
@@ -73,12 +123,38 @@ std::vector<Op> sparse_ops() {
   dot.reverse = [](Emitter& e, const NodeView& node, NodeId cotangent,
                    std::span<NodeId> cotangents) {
     const Shape shape = e.type(node.inputs[1]).shape;
-    cotangents[1] = e.emit("sparse_dot_sum", {node.inputs[0], cotangent},
+    // Summed over the samples, as it is unless they are asked for one by one, sparse_dot_sum.
+    cotangents[1] = e.emit("sparse_dot_vjp", {node.inputs[0], cotangent},
                            Attributes({shape.begin(), shape.end()}));
   };
   dot.lower = [](const LowerContext& c, Instruction& s) {
-    s.numbers = {c.in[1].shape.rank() == 2 ? c.in[1].shape[1] : 0};
-    s.run = c.out.dtype == DType::float32 ? dot_kernel<float> : dot_kernel<double>;
+    const std::int64_t columns = c.in[1].shape.rank() == 2 ? c.in[1].shape[1] : 0;
+    if (c.in[1].batched) {
+      s.numbers = {std::max<std::int64_t>(1, columns), c.in[1].size()};
+      s.run = c.out.dtype == DType::float32 ? dot_own_kernel<float> : dot_own_kernel<double>;
+    } else {
+      s.numbers = {columns};
+      s.run = c.out.dtype == DType::float32 ? dot_kernel<float> : dot_kernel<double>;
+    }
+  };
+
+  Op vjp;
+  vjp.name = "sparse_dot_vjp";
+  vjp.doc = "Sparse row times cotangent, as a dense row.";
+  vjp.arity = 2;
+  vjp.attributes = {"shape"};
+  vjp.derived = true;
+  vjp.batching = Batching::spreads;
+  vjp.infer = infer_dot_vjp;
+  vjp.linearity = Linearity::each;
+  vjp.reverse = [](Emitter& e, const NodeView& node, NodeId cotangent,
+                   std::span<NodeId> cotangents) {
+    cotangents[1] = e.emit("sparse_dot", {node.inputs[0], cotangent});
+  };
+  vjp.lower = [](const LowerContext& c, Instruction& s) {
+    s.numbers = {c.out.shape.rank() == 2 ? c.out.shape[1] : 1, c.out.size(),
+                 c.in[1].batched ? c.in[1].size() : 0};
+    s.run = c.out.dtype == DType::float32 ? dot_vjp_kernel<float> : dot_vjp_kernel<double>;
   };
 
   Op sum;
@@ -98,7 +174,7 @@ std::vector<Op> sparse_ops() {
     s.numbers = {c.out.shape.rank() == 2 ? c.out.shape[1] : 0};
     s.run = c.out.dtype == DType::float32 ? dot_sum_kernel<float> : dot_sum_kernel<double>;
   };
-  return {dot, sum};
+  return {dot, vjp, sum};
 }
 
 }  // namespace buropt

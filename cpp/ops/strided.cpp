@@ -31,13 +31,7 @@ StridedView merged(const StridedView& view) {
 }
 
 void set_numbers(const StridedView& view, const LowerContext& c, Instruction& s) {
-  const StridedView flat = merged(view);
-  s.numbers = {c.in[0].batched ? c.in[0].size() : 0, c.out.size(), flat.offset,
-               flat.extents.rank()};
-  for (int axis = 0; axis < flat.extents.rank(); ++axis) {
-    s.numbers.push_back(flat.extents[axis]);
-    s.numbers.push_back(flat.strides[static_cast<std::size_t>(axis)]);
-  }
+  append_view(view, c.in[0], c.out, s.numbers);
 }
 
 /// Calls f(contiguous place, strided place, n, stride) for every innermost run.
@@ -94,6 +88,34 @@ void scatter_kernel(const Instruction& s, const Frame& frame) noexcept {
 }
 
 }  // namespace
+
+void append_view(const StridedView& view, const Type& contiguous, const Type& strided,
+                 std::vector<std::int64_t>& numbers) {
+  const StridedView flat = merged(view);
+  numbers.insert(numbers.end(), {contiguous.batched ? contiguous.size() : 0, strided.size(),
+                                 flat.offset, flat.extents.rank()});
+  for (int axis = 0; axis < flat.extents.rank(); ++axis) {
+    numbers.push_back(flat.extents[axis]);
+    numbers.push_back(flat.strides[static_cast<std::size_t>(axis)]);
+  }
+}
+
+std::int64_t view_length(const std::int64_t* numbers) noexcept {
+  return static_cast<std::int64_t>(kHeader) + 2 * numbers[3];
+}
+
+template <class T>
+void add_to_view(const std::int64_t* numbers, const T* from, T* to, std::int64_t row) noexcept {
+  from += row * numbers[0];
+  to += row * numbers[1];
+  for_runs(numbers,
+           [&](std::int64_t at, std::int64_t place, std::int64_t count, std::int64_t stride) {
+             for (std::int64_t i = 0; i < count; ++i) to[place + i * stride] += from[at + i];
+           });
+}
+
+template void add_to_view(const std::int64_t*, const float*, float*, std::int64_t) noexcept;
+template void add_to_view(const std::int64_t*, const double*, double*, std::int64_t) noexcept;
 
 std::int64_t StridedView::place(std::int64_t element) const {
   std::int64_t result = offset;

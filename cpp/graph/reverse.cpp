@@ -1,84 +1,57 @@
 // Reverse accumulation as a graph transform.
 //
-// The nodes between the wrt's and the output are visited from the back; each primitive's reverse
+// The nodes between the wrt's and the outputs are visited from the back; each primitive's reverse
 // rule emits the cotangents of its operands. An unbatched operand of a batched node collects the
 // sum over the samples; a broadcast operand the sum over the broadcast axes. What depends on the
 // branch of a `where` is guarded: where its cotangent is 0, its contribution is 0 whatever the
 // slope is.
 #include <algorithm>
+#include <numeric>
+#include <unordered_map>
 
-#include "graph/builder.h"
+#include "graph/transform.h"
 
 namespace buropt {
 namespace {
 
 class Reverse {
  public:
-  Reverse(Builder& builder, NodeId output, std::span<const NodeId> wrt)
-      : b_(builder), output_(output), wrt_(wrt.begin(), wrt.end()) {}
+  Reverse(Builder& builder, std::span<const NodeId> wrt, BatchCotangents batch)
+      : b_(builder), wrt_(wrt.begin(), wrt.end()), sums_(batch == BatchCotangents::summed) {}
 
-  std::vector<NodeId> run() {
-    output_ = expand_derived(output_);
-    mark_influenced();
-    mark_guarded();
+  std::vector<NodeId> run(std::span<const NodeId> given, std::span<const NodeId> cotangents) {
+    const std::vector<NodeId> outputs = expand_fused(b_, given, wrt_);
+    influenced_ = descendants(b_, wrt_);
+    mark_guarded(outputs);
     cotangents_.assign(static_cast<std::size_t>(b_.size()), kNone);
-    cotangents_[index(output_)] = b_.constant(1.0, b_.dtype());
-    for (NodeId node = output_; node >= 0; --node) {
-      if (influenced_[index(node)] && cotangents_[index(node)] != kNone) visit(node);
+    NodeId last = -1;
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+      accumulate(outputs[k], with_type(b_, cotangents[k], b_.type(outputs[k])));
+      last = std::max(last, outputs[k]);
+    }
+    for (NodeId node = last; node >= 0; --node) {
+      if (!influenced_[index(node)]) continue;
+      merge_slices(node);
+      if (cotangents_[index(node)] != kNone) visit(node);
     }
     std::vector<NodeId> result;
-    for (const NodeId node : wrt_) result.push_back(finished(node));
+    for (const NodeId node : wrt_) {
+      merge_slices(node);  // of a wrt above the outputs, nothing; of any other, done
+      const NodeId cotangent = cotangents_[index(node)];
+      result.push_back(with_type(b_, cotangent == kNone ? zero() : cotangent, b_.type(node)));
+    }
     return result;
   }
 
  private:
   static std::size_t index(NodeId node) { return static_cast<std::size_t>(node); }
 
-  /// Fused derivative instructions have no reverse rule: put their formulas in their place.
-  NodeId expand_derived(NodeId output) {
-    const std::vector<bool> needed = b_.ancestors(std::array{output});
-    std::vector<NodeId> renamed(index(output) + 1);
-    bool changed = false;
-    for (NodeId id = 0; id <= output; ++id) {
-      renamed[index(id)] = id;
-      // A wrt stands for itself: how it was computed plays no part, so it keeps its number.
-      const bool is_wrt = std::find(wrt_.begin(), wrt_.end(), id) != wrt_.end();
-      if (!needed[index(id)] || is_wrt || b_.at(id).op == kNoOp) continue;
-      const Op& record = op(b_.at(id).op);
-      std::vector<NodeId> inputs = b_.at(id).inputs;
-      bool moved = false;
-      for (NodeId& input : inputs) {
-        moved = moved || renamed[index(input)] != input;
-        input = renamed[index(input)];
-      }
-      const Attributes attributes = b_.at(id).attributes;
-      if (record.expand != nullptr && record.reverse == nullptr) {
-        renamed[index(id)] = with_type(record.expand(b_, inputs, attributes), b_.type(id));
-        changed = true;
-      } else if (moved) {
-        renamed[index(id)] = b_.emit(b_.at(id).op, inputs, attributes);
-      }
-    }
-    return changed ? renamed[index(output)] : output;
-  }
-
-  /// Nodes that depend on a wrt.
-  void mark_influenced() {
-    influenced_.assign(static_cast<std::size_t>(b_.size()), false);
-    for (const NodeId node : wrt_) influenced_[index(node)] = true;
-    for (NodeId id = 0; id < b_.size(); ++id) {
-      for (const NodeId input : b_.at(id).inputs) {
-        if (influenced_[index(input)]) influenced_[index(id)] = true;
-      }
-    }
-  }
-
   /// Nodes on which the branch of a `where` depends.
-  void mark_guarded() {
+  void mark_guarded(std::span<const NodeId> outputs) {
     static const OpId where = find_op("where");
     std::vector<NodeId> branches;
-    const std::vector<bool> needed = b_.ancestors(std::array{output_});
-    for (NodeId id = 0; id <= output_; ++id) {
+    const std::vector<bool> needed = b_.ancestors(outputs);
+    for (NodeId id = 0; id < b_.size(); ++id) {
       if (!needed[index(id)] || b_.at(id).op != where) continue;
       branches.insert(branches.end(), b_.at(id).inputs.begin() + 1, b_.at(id).inputs.end());
     }
@@ -92,7 +65,7 @@ class Reverse {
     const Op& record = op(view.op);
     BUROPT_ASSERT(record.reverse != nullptr);
     NodeId cotangent = cotangents_[index(node)];
-    if (!record.elementwise) cotangent = with_type(cotangent, view.type);
+    if (!record.elementwise) cotangent = with_type(b_, cotangent, view.type);
     const bool guarded = guarded_[index(node)];
     const bool guarded_product = guarded && record.name == "matmul";
     const std::vector<NodeId> dead =
@@ -107,9 +80,11 @@ class Reverse {
         contribution = guard(b_.emit("equal", {cotangent, zero()}), contribution);
       } else if (guarded_product && (!view.type.batched || b_.type(view.inputs[k]).batched)) {
         contribution = guard(dead[k], contribution);
+      } else if (guarded && record.linearity == Linearity::none &&
+                 (b_.type(contribution).batched || !view.type.batched)) {
+        contribution = guard(all_zero(cotangent), contribution);
       }
-      add(view.inputs[k],
-          with_type(contribution, contribution_type(view, record, k, contribution)));
+      add(view, k, with_type(b_, contribution, contribution_type(view, record, k, contribution)));
     }
   }
 
@@ -120,6 +95,13 @@ class Reverse {
   NodeId guard(NodeId mask, NodeId contribution) {
     const NodeId is_nan = b_.emit("not_equal", {contribution, contribution});
     return b_.emit("where", {b_.emit("logical_and", {mask, is_nan}), zero(), contribution});
+  }
+
+  NodeId all_zero(NodeId cotangent) {
+    std::vector<std::int64_t> axes(static_cast<std::size_t>(b_.type(cotangent).shape.rank()));
+    std::iota(axes.begin(), axes.end(), std::int64_t{0});
+    const NodeId size = b_.emit("absolute", {cotangent});
+    return b_.emit("equal", {b_.emit("sum", {size}, Attributes(axes, {0})), zero()});
   }
 
   /// Of a matrix product: where a row of the cotangent is all 0, in the layout of the first
@@ -154,29 +136,55 @@ class Reverse {
   Type contribution_type(const Node& node, const Op& record, std::size_t k, NodeId contribution) {
     Type type = b_.type(node.inputs[k]);
     if (record.elementwise) type.shape = node.type.shape;
-    type.batched = b_.type(contribution).batched ||
+    type.batched = type.batched || b_.type(contribution).batched ||
                    (record.batching == Batching::follows && node.type.batched);
-    if (b_.type(node.inputs[k]).batched) type.batched = true;
     return type;
   }
 
-  /// The value spread to the given shape and batching.
-  NodeId with_type(NodeId value, const Type& type) {
-    if (!(b_.type(value).shape == type.shape)) {
-      value = b_.emit("broadcast_to", {value}, shape_attribute(type.shape));
-    }
-    if (type.batched) value = b_.emit("to_batched", {value});
-    return value;
+  /// Adds a contribution to the cotangent of a node's operand k.
+  void add(const Node& node, std::size_t k, NodeId contribution) {
+    const NodeId operand = node.inputs[k];
+    const Type target = b_.type(operand);
+    // Cotangents can be batched where the values are not; only samples that share a value sum up.
+    const bool shared = node.type.batched && !target.batched && b_.type(contribution).batched;
+    if (sums_ && shared) contribution = b_.emit("batch_sum", {unspread(contribution, target)});
+    accumulate(operand, unspread(contribution, target));
   }
 
-  void add(NodeId node, NodeId contribution) {
-    const Type target = b_.type(node);
-    if (b_.type(contribution).batched && !target.batched) {
-      contribution = b_.emit("batch_sum", {unspread(contribution, target)});
+  /// Parts of an array that was read in many pieces are kept, and put together once.
+  void accumulate(NodeId node, NodeId contribution) {
+    static const OpId slice_vjp = find_op("slice_vjp");
+    if (b_.at(contribution).op == slice_vjp) {
+      slices_[node].push_back(contribution);
+      return;
     }
-    contribution = unspread(contribution, target);
     NodeId& total = cotangents_[index(node)];
     total = total == kNone ? contribution : b_.emit("add", {total, contribution});
+  }
+
+  void merge_slices(NodeId node) {
+    const auto found = slices_.find(node);
+    if (found == slices_.end()) return;
+    const std::vector<NodeId> parts = std::move(found->second);
+    slices_.erase(found);
+    NodeId merged = parts[0];
+    if (parts.size() > 1) {
+      std::vector<NodeId> operands;
+      Attributes attributes;
+      for (const NodeId part : parts) {
+        const Node& slice = b_.at(part);
+        operands.push_back(slice.inputs[0]);
+        for (const std::size_t list : {std::size_t{0}, std::size_t{2}}) {
+          auto& all = attributes.lists[list];
+          all.insert(all.end(), slice.attributes.lists[list].begin(),
+                     slice.attributes.lists[list].end());
+        }
+      }
+      attributes.lists[1] = b_.at(parts[0]).attributes.lists[1];
+      merged = b_.emit(find_op("slices_vjp"), operands, attributes);
+    }
+    NodeId& total = cotangents_[index(node)];
+    total = total == kNone ? merged : b_.emit("add", {total, merged});
   }
 
   /// Sums over the axes along which the operand was broadcast.
@@ -189,28 +197,33 @@ class Reverse {
       if (axis < skip || (target.shape[axis - skip] == 1 && from[axis] != 1)) axes.push_back(axis);
     }
     const NodeId sum = b_.emit("sum", {value}, Attributes(axes, {0}));
-    return b_.emit("reshape", {sum}, shape_attribute(target.shape));
-  }
-
-  NodeId finished(NodeId node) {
-    const Type type = b_.type(node);
-    const NodeId cotangent = cotangents_[index(node)];
-    return with_type(cotangent == kNone ? b_.constant(0.0, b_.dtype()) : cotangent, type);
-  }
-
-  static Attributes shape_attribute(const Shape& shape) {
-    return Attributes({shape.begin(), shape.end()});
+    return b_.emit("reshape", {sum}, Attributes({target.shape.begin(), target.shape.end()}));
   }
 
   Builder& b_;
-  NodeId output_;
   std::vector<NodeId> wrt_;
+  bool sums_;
   std::vector<bool> influenced_;
   std::vector<bool> guarded_;
   std::vector<NodeId> cotangents_;
+  std::unordered_map<NodeId, std::vector<NodeId>> slices_;
 };
 
 }  // namespace
+
+std::vector<NodeId> vjp(Builder& builder, std::span<const NodeId> outputs,
+                        std::span<const NodeId> cotangents, std::span<const NodeId> wrt,
+                        BatchCotangents batch) {
+  BUROPT_ASSERT(outputs.size() == cotangents.size());
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const Type& output = builder.type(outputs[k]);
+    const Type& cotangent = builder.type(cotangents[k]);
+    if (cotangent.shape == output.shape) continue;
+    raise(ErrorKind::value, "buropt.vjp: the cotangent of an output of shape %s has shape %s",
+          output.shape.str().c_str(), cotangent.shape.str().c_str());
+  }
+  return Reverse(builder, wrt, batch).run(outputs, cotangents);
+}
 
 std::vector<NodeId> grad(Builder& builder, NodeId output, std::span<const NodeId> wrt) {
   const Type type = builder.type(output);
@@ -219,7 +232,8 @@ std::vector<NodeId> grad(Builder& builder, NodeId output, std::span<const NodeId
           "buropt.grad: the function must return a scalar, got an array of shape %s",
           type.shape.str().c_str());
   }
-  return Reverse(builder, output, wrt).run();
+  const NodeId one = builder.constant(1.0, builder.dtype());
+  return vjp(builder, std::array{output}, std::array{one}, wrt);
 }
 
 }  // namespace buropt
