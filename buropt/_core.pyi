@@ -29,6 +29,23 @@ class Graph:
     @property
     def output_names(self) -> list[str]: ...
 
+    def to_bytes(self) -> bytes:
+        """The graph as bytes that `from_bytes` reads."""
+
+    @staticmethod
+    def from_bytes(data: bytes, name: str = 'the data') -> Graph:
+        """
+        Read what `to_bytes` gave. `name` stands for it in error messages (ValueError).
+        """
+
+    def __getstate__(self) -> bytes: ...
+
+    def __setstate__(self, arg: bytes, /) -> None: ...
+
+    def __copy__(self) -> Graph: ...
+
+    def __deepcopy__(self, memo: object) -> Graph: ...
+
 class Builder:
     """Appends nodes to a graph of one float dtype."""
 
@@ -44,6 +61,8 @@ class Builder:
     def constant(self, value: object) -> int: ...
 
     def emit(self, op: str, inputs: Sequence[int], attributes: dict = {}) -> int: ...
+
+    def add_graph(self, graph: Graph, inputs: Sequence[int]) -> list[int]: ...
 
     def shape(self, arg: int, /) -> tuple: ...
 

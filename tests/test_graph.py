@@ -69,6 +69,35 @@ def test_value_and_gradient_share_their_nodes():
     assert str(b.build([value, gradient], ["f", "g"])).count("= exp(") == 1
 
 
+def test_a_graph_added_to_another_one():
+    b = builder()
+    x = b.input("x", (3,))
+    graph = b.build([b.emit("exp", [x]), b.emit("multiply", [x, b.constant(2.0)])], ["e", "t"])
+
+    other = builder()
+    y = other.emit("sin", [other.input("y", (3,))])
+    e, t = other.add_graph(graph, [y])
+    assert e == other.emit("exp", [y])  # what is there already is found
+    np.testing.assert_array_equal(run(other, [t], np.ones(3))[0], 2 * np.sin(np.ones(3)))
+    (value, _) = other.add_graph(graph, [other.constant(np.zeros(3))])
+    assert other.constant_value(value).tolist() == [1, 1, 1]  # and constants are folded
+    batched = other.input("z", (3,), batched=True)
+    assert other.batched(other.add_graph(graph, [batched])[0])
+
+
+def test_a_graph_is_only_added_where_it_fits():
+    b = builder()
+    x = b.input("x", (3,))
+    graph = b.build([b.emit("exp", [x])], ["e"])
+    with pytest.raises(ValueError, match=r"input x has shape \(3,\), got \(4,\)"):
+        b.add_graph(graph, [b.input("y", (4,))])
+    with pytest.raises(TypeError, match="has 1 inputs, got 0"):
+        b.add_graph(graph, [])
+    other = _core.Builder("float32")
+    with pytest.raises(TypeError, match="float64 graph cannot be added to one of float32"):
+        other.add_graph(graph, [other.input("x", (3,))])
+
+
 @pytest.mark.parametrize(
     ("op", "shapes", "attributes", "text"),
     [

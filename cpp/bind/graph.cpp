@@ -8,6 +8,7 @@
 #include "bind/arrays.h"
 #include "bind/gil.h"
 #include "bind/topics.h"
+#include "graph/serialize.h"
 #include "graph/transform.h"
 
 namespace buropt {
@@ -86,6 +87,24 @@ std::vector<bool> depends_on(const Builder& b, NodeId output, const std::vector<
   return result;
 }
 
+nb::bytes graph_bytes(const Graph& graph) {
+  std::string text;
+  without_gil([&] { text = to_bytes(graph); });
+  return nb::bytes(text.data(), text.size());
+}
+
+std::shared_ptr<Graph> read_graph(const nb::bytes& bytes, const std::string& name) {
+  const auto* data = static_cast<const std::byte*>(bytes.data());
+  std::shared_ptr<const Graph> graph;
+  without_gil([&] { graph = graph_from_bytes(std::span(data, bytes.size()), name); });
+  return std::const_pointer_cast<Graph>(graph);
+}
+
+std::vector<NodeId> add_graph(Builder& b, const Graph& graph, const std::vector<NodeId>& inputs) {
+  for (const NodeId input : inputs) checked(b, input);
+  return b.add_graph(graph, inputs);
+}
+
 nb::list list_ops() {
   nb::list result;
   for (const Op& record : all_ops()) {
@@ -149,7 +168,17 @@ void bind_graph(nb::module_& m) {
                      for (const Input& input : g.inputs) names.push_back(input.name);
                      return names;
                    })
-      .def_prop_ro("output_names", [](const Graph& g) { return g.output_names; });
+      .def_prop_ro("output_names", [](const Graph& g) { return g.output_names; })
+      .def("to_bytes", graph_bytes, "The graph as bytes that `from_bytes` reads.")
+      .def_static("from_bytes", read_graph, "data"_a, "name"_a = "the data",
+                  "Read what `to_bytes` gave. `name` stands for it in error messages (ValueError).")
+      .def("__getstate__", graph_bytes)
+      .def("__setstate__",
+           [](Graph& g, const nb::bytes& bytes) {
+             new (&g) Graph(*read_graph(bytes, "the pickled graph"));
+           })
+      .def("__copy__", [](std::shared_ptr<Graph> g) { return g; })
+      .def("__deepcopy__", [](std::shared_ptr<Graph> g, nb::handle) { return g; }, "memo"_a);
 
   nb::class_<Builder>(m, "Builder", "Appends nodes to a graph of one float dtype.")
       .def(
@@ -166,6 +195,7 @@ void bind_graph(nb::module_& m) {
       .def("csr_input", &Builder::csr_input, "name"_a, "n_features"_a)
       .def("constant", constant, "value"_a)
       .def("emit", emit, "op"_a, "inputs"_a, "attributes"_a = nb::dict())
+      .def("add_graph", add_graph, "graph"_a, "inputs"_a)
       .def("shape",
            [](const Builder& b, NodeId n) { return to_tuple(b.type(checked(b, n)).shape); })
       .def("batched", [](const Builder& b, NodeId n) { return b.type(checked(b, n)).batched; })

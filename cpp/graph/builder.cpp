@@ -70,6 +70,15 @@ NodeId Builder::csr_input(std::string name, std::int64_t n_features) {
 NodeId Builder::constant(const std::byte* values, const Shape& shape) {
   const auto bytes = static_cast<std::size_t>(shape.size() * size_of(dtype_));
   const std::size_t hash = hash_of(values, bytes);
+  const NodeId known = find_constant(hash, values, shape);
+  if (known != kNone) return known;
+  auto buffer = std::make_shared<Buffer>(std::max<std::size_t>(bytes, 1));
+  if (bytes > 0) std::memcpy(buffer->data(), values, bytes);
+  return append_constant(hash, std::move(buffer), shape);
+}
+
+NodeId Builder::find_constant(std::size_t hash, const std::byte* values, const Shape& shape) const {
+  const auto bytes = static_cast<std::size_t>(shape.size() * size_of(dtype_));
   const auto [first, last] = seen_.equal_range(hash);
   for (auto it = first; it != last; ++it) {
     const Node& other = at(it->second);
@@ -78,16 +87,64 @@ NodeId Builder::constant(const std::byte* values, const Shape& shape) {
       return it->second;
     }
   }
-  auto buffer = std::make_shared<Buffer>(std::max<std::size_t>(bytes, 1));
-  if (bytes > 0) std::memcpy(buffer->data(), values, bytes);
+  return kNone;
+}
+
+NodeId Builder::append_constant(std::size_t hash, std::shared_ptr<const Buffer> values,
+                                const Shape& shape) {
   Node node;
   node.type = {dtype_, shape, false, false};
   node.is_constant = true;
   node.slot = static_cast<std::int32_t>(graph_.constants.size());
-  graph_.constants.push_back(std::move(buffer));
+  graph_.constants.push_back(std::move(values));
   const NodeId id = append(std::move(node));
   seen_.emplace(hash, id);
   return id;
+}
+
+std::vector<NodeId> Builder::add_graph(const Graph& graph, std::span<const NodeId> inputs) {
+  if (inputs.size() != graph.inputs.size()) {
+    raise(ErrorKind::type, "buropt: the graph has %zu inputs, got %zu", graph.inputs.size(),
+          inputs.size());
+  }
+  std::vector<NodeId> here;
+  here.reserve(graph.nodes.size());
+  std::vector<NodeId> operands;
+  for (const Node& node : graph.nodes) {
+    if (node.type.dtype != dtype_) {
+      raise(ErrorKind::type, "buropt: a %s graph cannot be added to one of %s",
+            std::string(name_of(node.type.dtype)).c_str(), std::string(name_of(dtype_)).c_str());
+    }
+    if (node.is_input()) {
+      const NodeId input = inputs[static_cast<std::size_t>(node.slot)];
+      const Type& given = at(input).type;
+      if (!(given.shape == node.type.shape) || given.csr != node.type.csr) {
+        const Input& wanted = graph.inputs[static_cast<std::size_t>(node.slot)];
+        raise(ErrorKind::value, "buropt: the graph's input %s has shape %s%s, got %s%s",
+              wanted.name.c_str(), node.type.shape.str().c_str(), node.type.csr ? " (sparse)" : "",
+              given.shape.str().c_str(), given.csr ? " (sparse)" : "");
+      }
+      here.push_back(input);
+    } else if (node.is_constant) {
+      const auto& values = graph.constants[static_cast<std::size_t>(node.slot)];
+      const Shape& shape = node.type.shape;
+      const auto bytes = static_cast<std::size_t>(shape.size() * size_of(dtype_));
+      const std::size_t hash = hash_of(values->data(), bytes);
+      const NodeId known = find_constant(hash, values->data(), shape);
+      here.push_back(known != kNone ? known : append_constant(hash, values, shape));
+    } else {
+      operands.clear();
+      for (const NodeId input : node.inputs) {
+        operands.push_back(here[static_cast<std::size_t>(input)]);
+      }
+      here.push_back(emit(node.op, operands, node.attributes));
+    }
+  }
+  std::vector<NodeId> outputs;
+  for (const NodeId output : graph.outputs) {
+    outputs.push_back(here[static_cast<std::size_t>(output)]);
+  }
+  return outputs;
 }
 
 NodeId Builder::constant(double value, DType dtype) {

@@ -23,6 +23,10 @@ class Builder final : public Emitter {
   /// Row-major values, already in the builder's dtype; copied.
   NodeId constant(const std::byte* values, const Shape& shape);
 
+  /// Emits the nodes of a graph on the given inputs, one for each of its own: its outputs here. On
+  /// other batched inputs than the graph's the result is batched accordingly.
+  std::vector<NodeId> add_graph(const Graph& graph, std::span<const NodeId> inputs);
+
   NodeId emit(OpId op, std::span<const NodeId> inputs, const Attributes& attributes) override;
   using Emitter::emit;
   NodeId constant(double value, DType dtype) override;
@@ -50,6 +54,10 @@ class Builder final : public Emitter {
                                               const std::vector<bool>& needed,
                                               std::vector<std::string> names) const;
   NodeId append(Node node);
+  /// A constant with these values that is there already, or kNone.
+  NodeId find_constant(std::size_t hash, const std::byte* values, const Shape& shape) const;
+  NodeId append_constant(std::size_t hash, std::shared_ptr<const Buffer> values,
+                         const Shape& shape);
   NodeId fold(OpId op, std::span<const NodeId> inputs, const Attributes& attributes,
               const Type& type);
 
