@@ -108,6 +108,18 @@ class BoundCall:
 
     def __call__(self) -> float: ...
 
+class Query:
+    """
+    A graph over data: arrays in, arrays out, for the batch or sample by sample.
+    """
+
+    def __init__(self, graph: Graph, arguments: Sequence[tuple[str, Sequence[int], bool]], results: Sequence[tuple[str, Sequence[int], bool]], inputs: Sequence[tuple[str, int, int]], outputs: Sequence[tuple[int, int]], dense: list, csr: list, n_samples: int, threads: int) -> None: ...
+
+    def __call__(self, arrays: list, idx: object | None, weights: object | None, scale: float, out: list) -> object: ...
+
+    @property
+    def work_per_sample(self) -> int: ...
+
 class Program:
     """A plain function of arrays."""
 

@@ -13,6 +13,7 @@
 
 #include "bind/arrays.h"
 #include "bind/gil.h"
+#include "bind/samples.h"
 #include "bind/topics.h"
 
 namespace buropt {
@@ -24,46 +25,6 @@ using namespace nb::literals;
 constexpr std::int32_t kValue = 0;
 constexpr std::int32_t kGradient = 1;
 
-/// Number of the batch of all samples; the workers' follow (Batch::fixed).
-constexpr std::int64_t kAllSamples = 0;
-
-/// Memory that a call reads; what it writes must not lie there.
-struct Source {
-  const char* name;
-  const void* begin;
-  std::int64_t bytes;
-};
-
-void refuse_overlap(const char* target, const std::byte* begin, std::int64_t bytes,
-                    std::span<const Source> sources) {
-  for (const Source& source : sources) {
-    const auto* from = static_cast<const std::byte*>(source.begin);
-    if (begin < from + source.bytes && from < begin + bytes) {
-      raise(ErrorKind::value, "%s must not share memory with %s; pass another array", target,
-            source.name);
-    }
-  }
-}
-
-InputRole role_from(const std::string& kind, std::int32_t number, std::int64_t offset) {
-  InputRole role;
-  role.number = number;
-  role.offset = offset;
-  if (kind == "vector")
-    role.kind = InputRole::vector;
-  else if (kind == "dense")
-    role.kind = InputRole::dense_data;
-  else if (kind == "csr")
-    role.kind = InputRole::csr_data;
-  else if (kind == "scale")
-    role.kind = InputRole::scale;
-  else if (kind == "weight")
-    role.kind = InputRole::weight;
-  else
-    raise(ErrorKind::value, "buropt: unknown input role '%s'", kind.c_str());
-  return role;
-}
-
 /// An objective: value and gradient over samples of the data, for one parameter vector.
 class Evaluator {
  public:
@@ -72,18 +33,20 @@ class Evaluator {
             const std::vector<std::pair<std::int32_t, std::int64_t>>& outputs,
             const std::vector<std::int64_t>& x_shape, const nb::list& dense, const nb::list& csr,
             std::int64_t n_samples, int threads)
-      : x_shape_(x_shape), n_samples_(n_samples), threads_(threads) {
-    dtype_ = graph->nodes.at(0).type.dtype;
+      : dtype_(graph->nodes.at(0).type.dtype),
+        samples_(dtype_, n_samples, dense, csr),
+        x_shape_(x_shape),
+        threads_(threads) {
     std::vector<InputRole> roles;
     for (const auto& [kind, number, offset] : inputs) {
       roles.push_back(role_from(kind, number, offset));
     }
     std::vector<OutputRole> places;
     for (const auto& [vector, offset] : outputs) {
-      places.push_back({vector, offset});
+      places.push_back({vector, offset, 0});
       (vector == kValue ? has_value_ : has_gradient_) = true;
     }
-    engine_ = std::make_shared<Engine>(graph, roles, places, hold(dense, csr));
+    engine_ = std::make_shared<Engine>(graph, roles, places, samples_.data());
   }
 
   /// f, gradient or both, as the graph has them.
@@ -91,8 +54,8 @@ class Evaluator {
     Shape shape;
     nb::object x_holder, idx_holder, weight_holder;
     const std::byte* at = point(x, shape, x_holder, "x");
-    Batch batch = pick(idx, idx_holder);
-    if (!weights.is_none()) batch.weights = read_weights(weights, batch, weight_holder);
+    Batch batch = samples_.pick(idx, idx_holder);
+    if (!weights.is_none()) batch.weights = samples_.read_weights(weights, batch, weight_holder);
     nb::object gradient;
     alignas(8) std::byte value[8];
     batch.outputs = {value, nullptr};
@@ -106,7 +69,7 @@ class Evaluator {
              {"idx", batch.idx, batch.idx == nullptr ? 0 : batch.count * 8},
              {"weights", batch.weights, batch.weights == nullptr ? 0 : batch.count * item}}};
         refuse_overlap("out", batch.outputs[kGradient], bytes(), read);
-        refuse_overlap("out", batch.outputs[kGradient], bytes(), data_);
+        refuse_overlap("out", batch.outputs[kGradient], bytes(), samples_.sources());
       }
     }
     run(at, 1.0 / static_cast<double>(std::max<std::int64_t>(1, batch.count)),
@@ -132,7 +95,7 @@ class Evaluator {
     if (!out.is_none()) {
       const std::array<Source, 1> read{{{"x", at, bytes()}}};
       refuse_overlap("out", g, n * bytes(), read);
-      refuse_overlap("out", g, n * bytes(), data_);
+      refuse_overlap("out", g, n * bytes(), samples_.sources());
     }
     std::vector<Batch> batches = workers_;
     if (!idx.is_none()) pick_for_workers(idx, idx_holder, batches);
@@ -143,10 +106,10 @@ class Evaluator {
     std::vector<std::byte> picked;
     if (!weights.is_none()) {
       Batch all;
-      all.count = n_samples_;
-      deal_weights(read_weights(weights, all, weight_holder), batches, picked);
+      all.count = n_samples();
+      deal_weights(samples_.read_weights(weights, all, weight_holder), batches, picked);
     }
-    const double share = static_cast<double>(n) / static_cast<double>(n_samples_);
+    const double share = static_cast<double>(n) / static_cast<double>(n_samples());
     if (idx.is_none()) {
       run(at, share, batches);
     } else {
@@ -172,7 +135,7 @@ class Evaluator {
       const bool contiguous = idx[batch.count - 1] - idx[0] == batch.count - 1 &&
                               std::is_sorted(idx, idx + batch.count);
       if (!contiguous) batch.idx = idx;
-      kept_.push_back(holder.is_valid() ? holder : nb::borrow(shard));
+      samples_.keep(holder.is_valid() ? holder : nb::borrow(shard));
       workers_.push_back(batch);
     }
   }
@@ -192,8 +155,8 @@ class Evaluator {
     d["nodes"] = p.graph->nodes.size();
     d["instructions"] = engine_->n_instructions();
     d["executor"] = engine_->is_scalar() ? "scalar" : "tile";
-    d["tile"] = engine_->partition(std::max<std::int64_t>(1, n_samples_)).first;
-    d["slots"] = engine_->partition(std::max<std::int64_t>(1, n_samples_)).second;
+    d["tile"] = engine_->partition(std::max<std::int64_t>(1, n_samples())).first;
+    d["slots"] = engine_->partition(std::max<std::int64_t>(1, n_samples())).second;
     d["arena_bytes"] = p.shared_bytes + p.tile_bytes;
     d["accumulator_bytes"] = p.accumulator_bytes;
     d["work_per_sample"] = p.work_per_sample;
@@ -203,9 +166,9 @@ class Evaluator {
   std::int64_t dim() const { return x_shape_.size(); }
   std::int64_t bytes() const { return dim() * size_of(dtype_); }
   DType dtype() const { return dtype_; }
-  std::span<const Source> data() const { return data_; }
+  const Samples& samples() const { return samples_; }
   bool has_gradient() const { return has_gradient_; }
-  std::int64_t n_samples() const { return n_samples_; }
+  std::int64_t n_samples() const { return samples_.n(); }
 
   /// The memory of a parameter vector: (dim,), or the shape of the start point.
   const std::byte* point(nb::handle x, Shape& shape, nb::object& holder, const char* name) const {
@@ -217,74 +180,7 @@ class Evaluator {
     return data;
   }
 
-  const std::byte* read_weights(nb::handle weights, const Batch& batch, nb::object& holder) const {
-    Shape shape;
-    const std::byte* data = read_array(weights, dtype_, shape, holder, "weights");
-    if (!(shape == Shape{batch.count})) {
-      raise(ErrorKind::value, "weights must have one entry per sample, shape %s, got %s",
-            Shape{batch.count}.str().c_str(), shape.str().c_str());
-    }
-    return data;
-  }
-
  private:
-  /// Keeps the data's arrays alive and gives their addresses.
-  Data hold(const nb::list& dense, const nb::list& csr) {
-    Data data;
-    data.n_samples = n_samples_;
-    Shape shape;
-    for (nb::handle array : dense) {
-      nb::object holder;
-      const std::byte* values = read_array(array, dtype_, shape, holder, "data");
-      kept_.push_back(holder.is_valid() ? holder : nb::borrow(array));
-      data.dense.push_back({values, shape.product(1, shape.rank())});
-      data_.push_back({"the data", values, shape.size() * size_of(dtype_)});
-    }
-    for (nb::handle parts : csr) {
-      CsrData rows;
-      nb::object value_holder, start_holder;
-      rows.values = read_array(parts[0], dtype_, shape, value_holder, "data");
-      data_.push_back({"the data", rows.values, shape.size() * size_of(dtype_)});
-      if (all_ones(rows.values, shape.size())) rows.values = nullptr;
-      nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> columns;
-      if (!nb::try_cast(nb::object(parts[1]), columns, false)) {
-        raise(ErrorKind::type, "buropt: the column indices of CSR data must be int32");
-      }
-      rows.columns = columns.data();
-      rows.row_starts = read_integers(parts[2], start_holder, "row starts").first;
-      kept_.insert(kept_.end(), {nb::borrow(parts), value_holder, start_holder});
-      data.csr.push_back(rows);
-    }
-    return data;
-  }
-
-  /// Binary features are common; without their values the data are a third as large.
-  bool all_ones(const std::byte* values, std::int64_t n) const {
-    return dispatch(dtype_, [&](auto zero) {
-      using T = decltype(zero);
-      const T* v = reinterpret_cast<const T*>(values);
-      return std::all_of(v, v + n, [](T value) { return value == T(1); });
-    });
-  }
-
-  /// The samples that idx lists, or all.
-  Batch pick(nb::handle idx, nb::object& holder) const {
-    Batch batch;
-    batch.count = n_samples_;
-    batch.fixed = kAllSamples;
-    if (idx.is_none()) return batch;
-    batch.fixed = -1;
-    const auto [list, shape] = read_integers(idx, holder, "idx");
-    if (shape.rank() > 1 || shape.size() == 0) {
-      raise(ErrorKind::value, "idx must be a non-empty list of sample numbers, got shape %s",
-            shape.str().c_str());
-    }
-    check_range(list, shape.size(), n_samples_, "idx");
-    batch.idx = list;
-    batch.count = shape.size();
-    return batch;
-  }
-
   /// Points every batch at the weights of its samples, copied together where they do not lie in
   /// order.
   void deal_weights(const std::byte* weights, std::vector<Batch>& batches,
@@ -313,7 +209,7 @@ class Evaluator {
       raise(ErrorKind::value, "idx must have shape (n_workers, b) = (%zu, b), got %s",
             batches.size(), shape.str().c_str());
     }
-    check_range(list, shape.size(), n_samples_, "idx");
+    samples_.check_range(list, shape.size(), "idx");
     for (std::size_t i = 0; i < batches.size(); ++i) {
       batches[i].fixed = -1;
       batches[i].idx = list + static_cast<std::int64_t>(i) * shape[1];
@@ -321,24 +217,11 @@ class Evaluator {
     }
   }
 
-  void check_range(const std::int64_t* list, std::int64_t n, std::int64_t limit,
-                   const char* name) const {
-    if (n_samples_ == 0) {
-      raise(ErrorKind::value, "%s cannot be given: this oracle was compiled without data", name);
-    }
-    const auto [low, high] = std::minmax_element(list, list + n);
-    if (*low >= 0 && *high < limit) return;
-    raise(ErrorKind::index, "%s contains %lld, but sample numbers go from 0 to %lld", name,
-          static_cast<long long>(*low < 0 ? *low : *high), static_cast<long long>(limit - 1));
-  }
-
   std::shared_ptr<Engine> engine_;
-  std::vector<nb::object> kept_;
-  std::vector<Source> data_;
   std::vector<Batch> workers_;
   DType dtype_;
+  Samples samples_;
   Shape x_shape_;
-  std::int64_t n_samples_;
   int threads_;
   bool has_value_ = false;
   bool has_gradient_ = false;
@@ -367,10 +250,11 @@ class BoundCall {
       batch_.outputs[kGradient] = write_array(g, evaluator_.dtype(), shape, "g");
       const std::array<Source, 1> read{{{"x", x_, evaluator_.bytes()}}};
       refuse_overlap("g", batch_.outputs[kGradient], evaluator_.bytes(), read);
-      refuse_overlap("g", batch_.outputs[kGradient], evaluator_.bytes(), evaluator_.data());
+      refuse_overlap("g", batch_.outputs[kGradient], evaluator_.bytes(),
+                     evaluator_.samples().sources());
     }
     if (!weights.is_none()) {
-      batch_.weights = evaluator_.read_weights(weights, batch_, weight_holder_);
+      batch_.weights = evaluator_.samples().read_weights(weights, batch_, weight_holder_);
     }
     scale_ = 1.0 / static_cast<double>(std::max<std::int64_t>(1, batch_.count));
   }

@@ -36,6 +36,7 @@ NB_MODULE(_core, m) {
         "Threads that this process may use: BUROPT_NUM_THREADS, or its CPU affinity and quota.");
   buropt::bind_graph(m);
   buropt::bind_evaluator(m);
+  buropt::bind_query(m);
   buropt::bind_function(m);
   buropt::bind_compress(m);
   buropt::bind_data(m);

@@ -69,6 +69,7 @@ struct Engine::Workspace {
 
 /// One call's partition.
 struct Engine::Run {
+  std::span<const std::byte* const> vectors;
   std::span<const Batch> batches;
   std::vector<std::int64_t> first_task;  ///< by batch, and the total at the end
   std::vector<std::int64_t> tile_rows;   ///< by batch
@@ -207,7 +208,7 @@ void Engine::run_tiles(std::span<const std::byte* const> vectors, double scale,
   }
   execute(program_.before, {w.buffers.data(), 1, w.scratch.data()});
 
-  Run run{batches, {0}, {}, w};
+  Run run{vectors, batches, {0}, {}, w};
   if (program_.has_batch()) {
     for (const Batch& batch : batches) {
       const auto [rows, slots] = partition(batch.count);
@@ -264,7 +265,7 @@ void Engine::copy_outputs(std::span<std::byte* const> buffers, const Batch& batc
                           bool first) const {
   for (std::size_t k = 0; k < outputs_.size(); ++k) {
     const OutputPlan& plan = program_.outputs[k];
-    if (plan.in_place && (plan.after || first)) continue;
+    if (plan.per_sample || (plan.in_place && (plan.after || first))) continue;
     std::memcpy(output(batch, k), buffers[at(plan.buffer)], at(plan.bytes));
   }
 }
@@ -324,6 +325,22 @@ void Engine::run_slot(const Run& run, std::int64_t task, ThreadState& state) con
     const std::int64_t n = std::min(rows, batch.count - from);
     bind_rows(run, batch, from, n, state);
     execute(program_.tile, {state.buffers.data(), n, state.scratch.data()});
+    if (program_.has_per_sample_output) copy_rows(batch, from, n, state);
+  }
+}
+
+/// Copies the values of samples from..from+rows-1 to where the caller wants them.
+void Engine::copy_rows(const Batch& batch, std::int64_t from, std::int64_t rows,
+                       const ThreadState& state) const {
+  for (std::size_t k = 0; k < outputs_.size(); ++k) {
+    const OutputPlan& plan = program_.outputs[k];
+    if (!plan.per_sample) continue;
+    const std::int64_t stride = outputs_[k].row_stride * size_of(program_.dtype);
+    const std::byte* row = state.buffers[at(plan.buffer)];
+    std::byte* to = output(batch, k) + from * stride;
+    for (std::int64_t i = 0; i < rows; ++i, row += plan.bytes, to += stride) {
+      std::memcpy(to, row, at(plan.bytes));
+    }
   }
 }
 
@@ -337,6 +354,9 @@ void Engine::bind_rows(const Run& run, const Batch& batch, std::int64_t from, st
     std::byte*& buffer = state.buffers[at(program_.input_buffers[k])];
     if (role.kind == InputRole::weight) {
       buffer = const_cast<std::byte*>(batch.weights) + from * item;
+    } else if (role.kind == InputRole::rows) {
+      const std::int64_t size = program_.graph->node(program_.graph->inputs[k].node).type.size();
+      buffer = const_cast<std::byte*>(run.vectors[at(role.number)]) + from * size * item;
     } else if (role.kind == InputRole::dense_data) {
       const DenseData& data = data_.dense[at(role.number)];
       const std::int64_t bytes = row_bytes(role);

@@ -18,7 +18,8 @@ namespace buropt {
 
 /// What a graph input stands for.
 struct InputRole {
-  enum Kind { vector, dense_data, csr_data, scale, weight };
+  /// rows: an array that the call brings, one row per sample of the batch.
+  enum Kind { vector, rows, dense_data, csr_data, scale, weight };
   Kind kind = vector;
   std::int32_t number = 0;  ///< which vector or data array
   std::int64_t offset = 0;  ///< element of the vector at which this input begins
@@ -28,6 +29,8 @@ struct InputRole {
 struct OutputRole {
   std::int32_t vector = 0;
   std::int64_t offset = 0;
+  /// Of a value per sample: elements from one row to the next.
+  std::int64_t row_stride = 0;
 };
 
 /// Data arrays, one row per sample; the memory belongs to the caller.
@@ -92,6 +95,8 @@ class Engine {
                  ThreadState& state) const;
   void combine(const Run& run, std::int64_t batch, int threads) const;
   void order_rows(const Batch& batch, std::int64_t rows, Workspace& workspace) const;
+  void copy_rows(const Batch& batch, std::int64_t from, std::int64_t rows,
+                 const ThreadState& state) const;
   void copy_outputs(std::span<std::byte* const> buffers, const Batch& batch, bool first) const;
   std::byte* output(const Batch& batch, std::size_t k) const;
 

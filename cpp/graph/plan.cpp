@@ -88,12 +88,14 @@ class Planner {
     for (const Input& input : g_.inputs) p_.input_buffers.push_back(buffer_[at(input.node)]);
     for (std::size_t k = 0; k < g_.outputs.size(); ++k) {
       const NodeId node = g_.outputs[k];
-      BUROPT_ASSERT(!g_.node(node).type.batched);
+      BUROPT_ASSERT(!g_.node(node).type.csr);
+      const bool per_sample = g_.node(node).type.batched;
+      p_.has_per_sample_output = p_.has_per_sample_output || per_sample;
       Place& place = p_.places[at(buffer_[at(node)])];
       const bool in_place = place.where == Where::shared;
       if (in_place) place = {Where::output, static_cast<std::int64_t>(k)};
-      p_.outputs.push_back(
-          {buffer_[at(node)], bytes(node, 1), in_place, stage_[at(node)] == Stage::after});
+      p_.outputs.push_back({buffer_[at(node)], bytes(node, 1), per_sample, in_place,
+                            stage_[at(node)] == Stage::after});
     }
   }
 
@@ -133,6 +135,12 @@ class Planner {
         last_use_[at(buffer)] = producer[at(buffer)] == stage
                                     ? static_cast<std::int64_t>(t)
                                     : end_of_stage[static_cast<std::size_t>(stage)];
+      }
+    }
+    for (const OutputPlan& output : p_.outputs) {
+      std::int64_t& last = last_use_[at(output.buffer)];
+      if (output.per_sample && last >= 0) {
+        last = end_of_stage[static_cast<std::size_t>(Stage::tile)];
       }
     }
   }

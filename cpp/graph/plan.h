@@ -28,7 +28,9 @@ struct Place {
 
 struct OutputPlan {
   std::int32_t buffer;
-  std::int64_t bytes;
+  std::int64_t bytes;  ///< of one sample's value where there is one for each
+  /// A batched value: copied out of every tile, row by row.
+  bool per_sample;
   /// The program writes it where the caller wants it; otherwise it is copied from its buffer.
   bool in_place;
   /// It depends on the batch (for an in-place output: `after` writes it, not `before`).
@@ -51,8 +53,9 @@ struct Program {
   std::int64_t scratch_bytes = 0;
   /// Rough number of multiply-adds for one sample, sparse rows not counted.
   std::int64_t work_per_sample = 0;
+  bool has_per_sample_output = false;
 
-  bool has_batch() const { return !tile.empty(); }
+  bool has_batch() const { return !tile.empty() || has_per_sample_output; }
 };
 
 /// max_rows 0 chooses the tile from the size of a sample's values and the caches.
