@@ -15,6 +15,7 @@ except ImportError as error:
         "run `pip install -e .` in it, or leave its folder to use an installed buropt."
     ) from error
 
+from buropt._core import Value as Value
 from buropt.autodiff import grad as grad
 from buropt.autodiff import value_and_grad as value_and_grad
 from buropt.oracle import Oracle as Oracle
@@ -30,6 +31,7 @@ __all__ = [
     "Oracle",
     "TraceError",
     "UnsupportedOpError",
+    "Value",
     "__version__",
     "compile",
     "grad",

@@ -25,8 +25,9 @@ CPP_LAYERS = {
     "graph": {"base", "math", "ops", "graph"},
     "exec": {"base", "math", "ops", "graph", "exec"},
     "compress": {"base", "compress"},
+    "eager": {"base", "math", "eager"},
     "data": {"base", "data"},
-    "bind": {"base", "math", "ops", "graph", "exec", "compress", "data", "bind"},
+    "bind": {"base", "math", "ops", "graph", "exec", "compress", "data", "eager", "bind"},
 }
 
 # Module or package of buropt -> what it may import of buropt when it runs. (Imports for the type

@@ -40,4 +40,5 @@ NB_MODULE(_core, m) {
   buropt::bind_function(m);
   buropt::bind_compress(m);
   buropt::bind_data(m);
+  buropt::bind_value(m);
 }

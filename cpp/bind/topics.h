@@ -11,5 +11,6 @@ void bind_query(nanobind::module_& m);
 void bind_function(nanobind::module_& m);
 void bind_compress(nanobind::module_& m);
 void bind_data(nanobind::module_& m);
+void bind_value(nanobind::module_& m);
 
 }  // namespace buropt
