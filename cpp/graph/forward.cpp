@@ -60,8 +60,8 @@ class Forward {
     if (record.linearity == Linearity::jointly) return jointly(view, tangents);
     NodeId total = kNone;
     for (std::size_t k = 0; k < tangents.size(); ++k) {
-      if (tangents[k] == kNone) continue;
-      const NodeId term = record.linearity == Linearity::each ? each(view, k, tangents[k])
+      if (tangents[k] == kNone || (record.linearity == Linearity::first && k > 0)) continue;
+      const NodeId term = record.linearity != Linearity::none ? each(view, k, tangents[k])
                           : record.elementwise ? diagonal(record, node, view, k, tangents[k])
                                                : transposed(record, node, view, k, tangents[k]);
       if (term == kNone) continue;

@@ -243,11 +243,13 @@ class Planner {
     }
   }
 
+  /// Of one sample. What all samples share is not walked through for each: not a table of which a
+  /// sample takes a few rows, nor the accumulator that gets them back.
   std::int64_t work(const Node& node) const {
-    std::int64_t size = node.type.size();
+    std::int64_t size = node.type.batched ? node.type.size() : 0;
     for (const NodeId input : node.inputs) {
       if (g_.node(input).type.csr) return 0;  // depends on the data: the engine adds it
-      size = std::max(size, g_.node(input).type.size());
+      if (g_.node(input).type.batched) size = std::max(size, g_.node(input).type.size());
     }
     if (!op(node.op).name.starts_with("matmul")) return kElementWork * size;
     // (m k) (k n) (m n) is the square of m k n.

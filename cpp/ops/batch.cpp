@@ -16,31 +16,13 @@ Type infer_batch_sum(std::span<const Type> in, const Attributes&) {
   return out;
 }
 
-/// The sum over samples passes through what only moves elements, and becomes part of a product.
+/// Primitives that only move elements let the sum pass, and products become sums themselves.
 NodeId simplify_batch_sum(Emitter& e, std::span<const NodeId> inputs, const Attributes&) {
-  static const OpId reshape = find_op("reshape");
-  static const OpId slice_vjp = find_op("slice_vjp");
-  static const OpId sparse_dot_vjp = find_op("sparse_dot_vjp");
-  static const OpId matmul = find_op("matmul");
   const Definition d = e.definition(inputs[0]);
-  if (d.op == reshape || d.op == slice_vjp) {
-    const OpId mover = d.op;
-    const Attributes attributes = d.attributes;
-    const NodeId total = e.emit("batch_sum", {d.inputs[0]});
-    return e.emit(mover, std::array{total}, attributes);
-  }
-  if (d.op == sparse_dot_vjp) {
-    const std::vector<NodeId> operands(d.inputs.begin(), d.inputs.end());
-    const Attributes attributes = d.attributes;
-    return e.emit(find_op("sparse_dot_sum"), operands, attributes);
-  }
-  if (d.op == matmul) {
-    const std::vector<NodeId> operands(d.inputs.begin(), d.inputs.end());
-    if (!e.type(operands[0]).batched || !e.type(operands[1]).batched) return kNone;
-    const Attributes attributes = d.attributes;
-    return e.emit(find_op("matmul_batch_sum"), operands, attributes);
-  }
-  return kNone;
+  if (d.op == kNoOp || op(d.op).batch_sum == nullptr) return kNone;
+  const std::vector<NodeId> operands(d.inputs.begin(), d.inputs.end());
+  const Attributes attributes = d.attributes;
+  return op(d.op).batch_sum(e, operands, attributes);
 }
 
 template <class T>

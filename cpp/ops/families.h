@@ -20,5 +20,6 @@ std::vector<Op> sum_ops();
 std::vector<Op> batch_ops();
 std::vector<Op> matmul_ops();
 std::vector<Op> sparse_ops();
+std::vector<Op> take_ops();
 
 }  // namespace buropt

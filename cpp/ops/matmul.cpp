@@ -129,6 +129,11 @@ void reverse(Emitter& e, const NodeView& node, NodeId cotangent, std::span<NodeI
                      : e.emit("matmul", {a, cotangent}, flags(!ta, false));
 }
 
+NodeId sum_over_batch(Emitter& e, std::span<const NodeId> inputs, const Attributes& attributes) {
+  if (!e.type(inputs[0]).batched || !e.type(inputs[1]).batched) return kNone;
+  return e.emit(find_op("matmul_batch_sum"), inputs, attributes);
+}
+
 // ---- kernels. numbers: m, k, n, transpose_a, transpose_b, and per operand the elements from one
 // sample to the next (0 when unbatched).
 
@@ -283,6 +288,7 @@ std::vector<Op> matmul_ops() {
   matmul.infer = infer;
   matmul.linearity = Linearity::each;
   matmul.reverse = reverse;
+  matmul.batch_sum = sum_over_batch;
   matmul.lower = lower<false>;
   matmul.elements = elements;
 
@@ -292,6 +298,7 @@ std::vector<Op> matmul_ops() {
   sum.derived = true;
   sum.batching = Batching::reduces;
   sum.simplify = nullptr;
+  sum.batch_sum = nullptr;
   sum.infer = [](std::span<const Type> in, const Attributes& attributes) {
     Type out = infer(in, attributes);
     out.batched = false;

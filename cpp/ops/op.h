@@ -152,6 +152,7 @@ enum class Linearity {
   none,
   jointly,  ///< in all operands together (concatenate, sum)
   each,     ///< in each operand while the others are fixed (matmul)
+  first,    ///< in the first operand; the result is piecewise constant in the others (take)
 };
 
 struct Op {
@@ -181,6 +182,9 @@ struct Op {
   Linearity linearity = Linearity::none;
   /// tangents has one entry per operand, kNone for 0; so is the result's.
   NodeId (*forward)(Emitter& e, const NodeView& node, std::span<const NodeId> tangents) = nullptr;
+  /// A node with this primitive's value summed over the samples, or kNone to sum it as it stands.
+  NodeId (*batch_sum)(Emitter& e, std::span<const NodeId> inputs,
+                      const Attributes& attributes) = nullptr;
   void (*lower)(const LowerContext& context, Instruction& instruction) = nullptr;
   void (*elements)(ElementEmitter& e) = nullptr;
   ScalarHandlers scalar{};

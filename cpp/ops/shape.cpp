@@ -1,6 +1,7 @@
 // reshape, transpose, broadcast_to: the same elements in another arrangement.
 #include <numeric>
 
+#include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/strided.h"
 
@@ -13,15 +14,6 @@ NodeId unchanged(Emitter& e, std::span<const NodeId> inputs, const Attributes& a
                  Infer infer) {
   const std::array<Type, 1> in{e.type(inputs[0])};
   return infer(in, attributes) == in[0] ? inputs[0] : kNone;
-}
-
-Type dense(std::string_view name, const Type& in) {
-  if (in.csr) {
-    raise(ErrorKind::type,
-          "buropt.%.*s: a sparse row only supports products with a vector or matrix (a @ x)",
-          static_cast<int>(name.size()), name.data());
-  }
-  return in;
 }
 
 std::vector<std::int64_t> extents(const Shape& shape) { return {shape.begin(), shape.end()}; }
@@ -78,6 +70,9 @@ Op reshape_op() {
   op.infer = infer_reshape;
   op.linearity = Linearity::jointly;
   op.reverse = reverse_reshape;
+  op.batch_sum = [](Emitter& e, std::span<const NodeId> inputs, const Attributes& attributes) {
+    return e.emit("reshape", {e.emit("batch_sum", {inputs[0]})}, attributes);
+  };
   op.elements = reshape_elements;
   return op;
 }

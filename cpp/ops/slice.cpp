@@ -168,6 +168,10 @@ std::vector<Op> slice_ops() {
   transpose.infer = infer_slice_vjp;
   transpose.linearity = Linearity::jointly;
   transpose.reverse = reverse_slice_vjp;
+  transpose.batch_sum = [](Emitter& e, std::span<const NodeId> inputs,
+                           const Attributes& attributes) {
+    return e.emit("slice_vjp", {e.emit("batch_sum", {inputs[0]})}, attributes);
+  };
   transpose.lower = [](const LowerContext& c, Instruction& s) {
     lower_scatter(slice_view(c.out.shape, c.in[0].shape, c.attributes[0], c.attributes[2]), c, s);
   };

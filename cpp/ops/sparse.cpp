@@ -151,6 +151,9 @@ std::vector<Op> sparse_ops() {
                    std::span<NodeId> cotangents) {
     cotangents[1] = e.emit("sparse_dot", {node.inputs[0], cotangent});
   };
+  vjp.batch_sum = [](Emitter& e, std::span<const NodeId> inputs, const Attributes& attributes) {
+    return e.emit(find_op("sparse_dot_sum"), inputs, attributes);
+  };
   vjp.lower = [](const LowerContext& c, Instruction& s) {
     s.numbers = {c.out.shape.rank() == 2 ? c.out.shape[1] : 1, c.out.size(),
                  c.in[1].batched ? c.in[1].size() : 0};
