@@ -1,6 +1,7 @@
 """The compiled core of buropt; use the names in buropt itself."""
 
 from collections.abc import Iterable, Sequence
+import os
 from typing import Annotated, Any, SupportsFloat, overload
 
 import numpy
@@ -28,6 +29,22 @@ class Graph:
 
     @property
     def output_names(self) -> list[str]: ...
+
+    @property
+    def nodes(self) -> list[dict[str, Any]]:
+        """The nodes in order, operands by their numbers: one dict each."""
+
+    @property
+    def outputs(self) -> list[tuple[str, int]]:
+        """Names of the outputs, and the numbers of their nodes."""
+
+    def to_dot(self) -> str:
+        """The graph in Graphviz's DOT language."""
+
+    def draw(self, path: str | os.PathLike[str]) -> None:
+        """
+        Draw the graph into a .png, .svg or .pdf file; of at most 2000 nodes (ValueError).
+        """
 
     def to_bytes(self) -> bytes:
         """The graph as bytes that `from_bytes` reads."""
