@@ -142,7 +142,7 @@ class Evaluator {
 
   void run(const std::byte* x, double scale, std::span<const Batch> batches) const {
     const std::array<const std::byte*, 1> vectors{x};
-    if (engine_->is_scalar()) {
+    if (engine_->is_short()) {
       engine_->run(vectors, scale, batches, threads_);
       return;
     }

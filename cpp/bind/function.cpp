@@ -71,7 +71,7 @@ class FunctionProgram {
       batch.outputs.push_back(write_array(array, dtype_, out_shapes_[k], "out"));
       results.append(array);
     }
-    if (engine_->is_scalar()) {
+    if (engine_->is_short()) {
       engine_->run(vectors, 1, std::span<const Batch>(&batch, 1), 1);
     } else {
       without_gil([&] { engine_->run(vectors, 1, std::span<const Batch>(&batch, 1), 1); });

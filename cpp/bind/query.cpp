@@ -114,7 +114,7 @@ class Query {
     const auto run = [&] {
       engine_->run(vectors, scale, std::span<const Batch>(&batch, 1), threads_);
     };
-    if (engine_->is_scalar())
+    if (engine_->is_short())
       run();
     else
       without_gil(run);

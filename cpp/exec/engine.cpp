@@ -78,18 +78,17 @@ struct Engine::Run {
 
 Engine::Engine(std::shared_ptr<const Graph> graph, std::vector<InputRole> inputs,
                std::vector<OutputRole> outputs, Data data)
-    : program_(plan(graph)),
-      inputs_(std::move(inputs)),
-      outputs_(std::move(outputs)),
-      data_(std::move(data)) {
-  BUROPT_ASSERT(inputs_.size() == program_.input_buffers.size());
-  BUROPT_ASSERT(outputs_.size() == program_.outputs.size());
-  if (!program_.has_batch()) {
-    if (program_.dtype == DType::float32)
-      scalar32_ = ScalarProgram<float>::compile(*graph);
-    else
-      scalar64_ = ScalarProgram<double>::compile(*graph);
-  }
+    : inputs_(std::move(inputs)), outputs_(std::move(outputs)), data_(std::move(data)) {
+  BUROPT_ASSERT(inputs_.size() == graph->inputs.size());
+  BUROPT_ASSERT(outputs_.size() == graph->outputs.size());
+  program_.graph = graph;
+  if (!graph->nodes.empty()) program_.dtype = graph->nodes.front().type.dtype;
+  if (program_.dtype == DType::float32)
+    scalar32_ = ScalarProgram<float>::compile(*graph);
+  else
+    scalar64_ = ScalarProgram<double>::compile(*graph);
+  // Of a long scalar program the plan would only take memory.
+  if (!is_scalar() || is_short()) program_ = plan(graph);
   work_per_sample_ = program_.work_per_sample;
   for (const CsrData& csr : data_.csr) {
     if (data_.n_samples > 0) {

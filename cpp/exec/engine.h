@@ -68,6 +68,8 @@ class Engine {
 
   const Program& program() const { return program_; }
   bool is_scalar() const { return scalar32_ || scalar64_; }
+  /// Over before another thread could make use of the time.
+  bool is_short() const { return is_scalar() && n_instructions() <= kShort; }
   std::size_t n_instructions() const;
 
   /// Evaluates the program on every batch. vectors: pointers in the program's dtype; scale: the
@@ -79,6 +81,7 @@ class Engine {
   std::pair<std::int64_t, std::int64_t> partition(std::int64_t count) const;
 
  private:
+  static constexpr std::size_t kShort = 4096;
   struct ThreadState;
   struct Workspace;
   struct Run;

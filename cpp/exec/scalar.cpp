@@ -5,9 +5,10 @@
 namespace buropt {
 namespace {
 
-/// Above this many instructions the tile executor's loops are the better program.
-constexpr std::size_t kMaxInstructions = 4096;
+/// Unrolled to more than this many numbers the tile executor's loops are the better program, unless
+/// there is nothing to loop over: nodes of few elements each.
 constexpr std::int64_t kMaxElements = 4096;
+constexpr std::int64_t kFewElements = 4;
 
 template <class T>
 void stop(T*, const ScalarInstruction<T>*) {}
@@ -28,10 +29,12 @@ class ScalarCompiler final : public ElementEmitter {
   explicit ScalarCompiler(const Graph& graph) : g_(graph), registers_(graph.nodes.size()) {}
 
   std::optional<ScalarProgram<T>> run() {
+    const std::int64_t limit =
+        std::max(kMaxElements, kFewElements * static_cast<std::int64_t>(g_.nodes.size()));
     std::int64_t elements = 0;
     for (const Node& node : g_.nodes) {
       elements += node.type.size();
-      if (node.type.batched || elements > kMaxElements) return std::nullopt;
+      if (node.type.batched || elements > limit) return std::nullopt;
     }
     for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
       const Node& node = g_.nodes[i];
@@ -48,7 +51,7 @@ class ScalarCompiler final : public ElementEmitter {
         elementwise(record);
       else
         return std::nullopt;
-      if (p_.code_.size() > kMaxInstructions) return std::nullopt;
+      if (p_.code_.size() > static_cast<std::size_t>(limit)) return std::nullopt;
     }
     for (std::size_t k = 0; k < g_.outputs.size(); ++k) {
       p_.stores_.push_back({static_cast<std::int32_t>(k), registers_of(g_.outputs[k])});
