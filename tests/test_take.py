@@ -10,12 +10,12 @@ import buropt as bo
 NAN = float("nan")
 
 
-def emit(op, x, indices, axis):
-    """The primitive itself; `indices` may be traced or an array."""
+def primitive(op, x, indices, axis):
+    """The node itself, with indices that NumPy would refuse."""
     return x.trace.emit(op, (x, x.trace.lift(indices)), {"axis": axis})
 
 
-def reference(op, x, indices, axis):
+def pick(op, x, indices, axis):
     function = np.take if op == "take" else np.take_along_axis
     return function(x, indices, axis=axis)
 
@@ -42,16 +42,16 @@ OPS = pytest.mark.parametrize("op", ["take", "take_along_axis"])
 def test_value_gradient_and_second_derivative(op, data, dtype):
     x, indices, axis = data.draw(picks(op))
     x = x.astype(dtype)
-    picked = reference(op, x, indices, axis)
+    picked = pick(op, x, indices, axis)
     weights = np.random.default_rng(0).standard_normal(picked.shape).astype(dtype)
 
     def loss(x):
-        return np.sum(weights * emit(op, x, indices, axis) ** 3)
+        return np.sum(weights * pick(op, x, indices, axis) ** 3)
 
     value, gradient = bo.value_and_grad(loss)(x)
     assert value == pytest.approx(np.sum(weights * picked**3), rel=1e-4, abs=1e-4)
     # The transpose of picking adds: every pick of an element counts.
-    places = reference(op, np.arange(x.size).reshape(x.shape), indices, axis)
+    places = pick(op, np.arange(x.size).reshape(x.shape), indices, axis)
     count = np.zeros((x.size,))
     np.add.at(count, places.ravel(), (weights * 3 * picked**2).ravel())
     np.testing.assert_allclose(gradient.ravel(), count, rtol=1e-4, atol=1e-5)
@@ -70,7 +70,7 @@ def loss_of(op, axis, x_batched, indices_batched, constant):
         data = list(data)
         x = data.pop(0) * p if x_batched else p
         indices = data.pop(0) if indices_batched else constant
-        picked = emit(op, x, indices, axis)
+        picked = pick(op, x, indices, axis)
         return np.sum(np.sin(picked * np.arange(1.0, picked.size + 1).reshape(picked.shape)))
 
     return loss
@@ -119,7 +119,7 @@ def test_gradient_of_an_embedding():
     weights = rng.standard_normal((8, 3))
 
     def loss(table, tokens):
-        return np.sum(weights * emit("take", table, tokens, 0))
+        return np.sum(weights * np.take(table, tokens, 0))
 
     oracle = bo.compile(loss, table, data=tokens)
     expected = np.zeros_like(table)
@@ -133,7 +133,7 @@ def test_second_derivative_through_an_embedding():
     tokens = np.array([[0, 2, 2], [1, -1, 0]])
 
     def mean_loss(table):
-        picked = [emit("take", table, row, 0) for row in tokens]
+        picked = [np.take(table, row, 0) for row in tokens]
         return (np.sum(picked[0] ** 3) + np.sum(picked[1] ** 3)) / 2
 
     table = np.linspace(-1, 2, 6).reshape(3, 2)
@@ -147,7 +147,7 @@ def test_out_of_range_reads_nan_and_adds_nothing(op):
     x = np.array([1.0, 2.0, 3.0])
     for bad in ([3.0], [-4.0], [NAN], [1e300], [-np.inf]):
         value, gradient = bo.value_and_grad(
-            lambda x, bad=bad: np.sum(emit(op, x, np.array([1.0, *bad]), 0))
+            lambda x, bad=bad: np.sum(primitive(op, x, np.array([1.0, *bad]), 0))
         )(x)
         assert np.isnan(value)
         np.testing.assert_array_equal(gradient, [0.0, 1.0, 0.0])
@@ -155,9 +155,72 @@ def test_out_of_range_reads_nan_and_adds_nothing(op):
 
 def test_shapes_that_do_not_fit():
     def along(x):
-        return np.sum(emit("take_along_axis", x, np.zeros((3, 2)), 1))
+        return np.sum(primitive("take_along_axis", x, np.zeros((3, 2)), 1))
 
     with pytest.raises(ValueError, match=r"shape \(2, 2\) and indices of shape \(3, 2\)"):
         bo.grad(along)(np.ones((2, 2)))
     with pytest.raises(ValueError, match=r"buropt\.take: axis 2 is out of range"):
-        bo.grad(lambda x: np.sum(emit("take", x, np.zeros(2), 2)))(np.ones((2, 2)))
+        bo.grad(lambda x: np.sum(primitive("take", x, np.zeros(2), 2)))(np.ones((2, 2)))
+
+
+def test_traced_indices_out_of_range_read_nan():
+    def loss(table, tokens):
+        return np.sum(np.take(table, tokens, axis=0))
+
+    oracle = bo.compile(loss, np.array([1.0, 2.0]), data=np.array([[0, -1], [2, 0], [-3, 1]]))
+    values = [oracle.value(oracle.x0, [i]) for i in range(3)]
+    np.testing.assert_array_equal(values, [3.0, NAN, NAN])
+    np.testing.assert_array_equal(oracle.grad(oracle.x0), np.array([2.0, 2.0]) / 3)
+
+
+X = np.linspace(-1, 1, 12).reshape(3, 4)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.take(x, [3, -1, 3]),
+        lambda x: np.take(x, 5),
+        lambda x: np.take(x, [[0, 2], [1, 1]], axis=1),
+        lambda x: np.take(x, [[0, 2], [1, 1]], axis=-2),
+        lambda x: np.take(x, [7, -9], axis=0, mode="wrap"),
+        lambda x: np.take(x, [7, -9], axis=0, mode="clip"),
+        lambda x: np.take(x, np.zeros((2, 0), int), axis=0),
+        lambda x: np.take(x, [True, False], axis=0),
+        lambda x: np.take_along_axis(x, np.array([[1], [0], [-1]]), axis=1),
+        lambda x: np.take_along_axis(x, np.array([[1, 0]]), axis=1),
+        lambda x: np.take_along_axis(x, np.array([[1], [2]]), axis=0),
+        lambda x: np.take_along_axis(x[:1], np.array([[1], [0], [-1]]), axis=1),
+        lambda x: np.take_along_axis(x, np.array([3, 11, 3]), axis=None),
+    ],
+)
+def test_as_numpy(function):
+    want = function(X)
+    weights = np.random.default_rng(0).standard_normal(want.shape)
+    value, gradient = bo.value_and_grad(lambda x: np.sum(weights * function(x)))(X)
+    assert value == pytest.approx(np.sum(weights * want), rel=1e-14)
+    places = function(np.arange(X.size).reshape(X.shape))
+    count = np.bincount(places.ravel(), weights.ravel(), X.size) if want.size else np.zeros(X.size)
+    np.testing.assert_allclose(gradient.ravel(), count, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "text"),
+    [
+        (lambda x: np.take(x, [0, 12]), IndexError, "index 12 is out of bounds for axis 0"),
+        (lambda x: np.take(x, [-4], axis=0), IndexError, "index -4 is out of bounds for axis 0"),
+        (lambda x: np.take(x, [1.0]), TypeError, "the indices are floats"),
+        (lambda x: np.take(x, []), TypeError, "the indices are floats"),
+        (lambda x: np.take(x[:0], [0], axis=0), IndexError, "an axis of extent 0"),
+        (lambda x: np.take(x, [0], mode="zero"), TypeError, "argument mode="),
+        (lambda x: np.take_along_axis(x, np.array([0]), axis=0), ValueError, "as many axes"),
+        (
+            lambda x: np.take_along_axis(x, np.zeros((2, 2), int), axis=1),
+            ValueError,
+            "the other axes must be equal, or 1",
+        ),
+    ],
+)
+def test_refused_as_by_numpy(function, error, text):
+    with pytest.raises(error, match=text):
+        bo.grad(lambda x: np.sum(function(x)))(X)
