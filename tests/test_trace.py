@@ -10,34 +10,11 @@ import scipy.special
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from tracing import assert_like_numpy, evaluate, rooms
 
-from buropt import _core
-from buropt.trace import (
-    Trace,
-    Tracer,
-    supported_functions,
-)
+from buropt.trace import Trace, Tracer, supported_functions
 from buropt.trace.dispatch import FUNCTIONS, SCIPY_UFUNCS, UFUNCS, alternative, public_name
 from buropt.trace.hints import HINTS
-
-
-def evaluate(function, *values):
-    """Trace a function of arrays, whose result may have any shape, and run the graph."""
-    values = [np.asarray(value, dtype=float) for value in values]
-    with Trace() as trace:
-        tracers = [trace.input(f"x{i}", value.shape) for i, value in enumerate(values)]
-        result = trace.lift(function(*tracers))
-    program = _core.Program(trace.builder.build([result.node], ["result"]))
-    array = np.asarray(program(*values)[0])
-    return array.astype(bool) if result.is_bool else array
-
-
-def assert_like_numpy(function, *values):
-    got, expected = evaluate(function, *values), np.asarray(function(*values))
-    assert got.shape == expected.shape
-    assert (got.dtype == bool) == (expected.dtype == bool)
-    np.testing.assert_allclose(got, expected, rtol=1e-13, atol=1e-300)
-
 
 # ---- values
 
@@ -45,7 +22,8 @@ MATRIX = np.array([[0.5, -1.5, 2.0], [3.0, -0.25, 1.0]])
 VECTOR = np.array([1.5, 0.25, -2.0])
 POSITIVE = np.array([0.5, 1.0, 7.25])
 
-# One or more calls a row; together they use everything that can be traced.
+# One or more calls a row. The table goes on in the files test_functions_*.py; together they use
+# everything that can be traced.
 VALUES = {
     "np.absolute": lambda a, v, p: abs(a) + np.abs(a > 0),
     "np.add": lambda a, v, p: (a + v) + np.add(1, v),
@@ -124,6 +102,10 @@ VALUES = {
     "scipy.special.log1p": lambda a, v, p: scipy.special.log1p(p),
     "scipy.special.log_expit": lambda a, v, p: scipy.special.log_expit(100 * a),
 }
+
+
+for room in rooms():
+    VALUES |= room.VALUES
 
 
 @pytest.mark.parametrize("name", VALUES)
