@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,24 +21,74 @@ Loss = Callable[..., Any]
 
 
 class Objective:
-    """The traced objective and the graphs cut from it."""
+    """Loss and regularizer as a graph, and the graphs and programs derived from it.
+
+    Attributes
+    ----------
+    functions : _core.Graph
+        The traced functions, all that an objective is made of. Inputs: the parameters, then the
+        data; outputs: "loss", and "regularizer" if there is one.
+    """
 
     def __init__(
         self,
+        functions: _core.Graph,
+        spec: TreeSpec,
+        samples: Sequence[tuple[bool, tuple[int, ...], Kind]],
+    ) -> None:
+        self.functions = functions
+        self._spec = spec
+        self._samples = samples
+        # Everything is derived from the graph as it is cut out, and not in the builder that has
+        # recorded it: so an objective that was saved and loaded computes the same bits.
+        self._builder = builder = _core.Builder(spec.dtype.name)
+        self._params = [
+            builder.input(path, shape) for path, shape in zip(spec.paths, spec.shapes, strict=True)
+        ]
+        rows = [
+            builder.csr_input(f"data[{k}]", shape[0])
+            if is_csr
+            else builder.input(f"data[{k}]", shape, batched=True)
+            for k, (is_csr, shape, _) in enumerate(samples)
+        ]
+        value, *penalty = builder.add_graph(functions, self._params + rows)
+        self._totals: dict[bool, int] = {}
+        if samples:
+            scale = builder.input("scale", ())
+            weight = builder.input("weight", (), batched=True)
+            per_sample = builder.emit("to_batched", [value])
+            for weighted in (False, True):
+                term = builder.emit("multiply", [weight, per_sample]) if weighted else per_sample
+                self._totals[weighted] = builder.emit(
+                    "multiply", [scale, builder.emit("batch_sum", [term])]
+                )
+        else:
+            self._totals[False] = value
+        for weighted, total in self._totals.items():
+            if penalty:
+                self._totals[weighted] = builder.emit("add", [total, *penalty])
+        self._grads: dict[bool, list[int]] = {}
+
+    @classmethod
+    def trace(
+        cls,
         loss: Loss,
         regularizer: Callable[[Any], Any] | None,
         spec: TreeSpec,
-        samples: list[tuple[bool, tuple[int, ...], Kind]],
-    ) -> None:
-        self._spec = spec
-        self._samples = samples
+        samples: Sequence[tuple[bool, tuple[int, ...], Kind]],
+    ) -> Objective:
+        """Record the loss of one sample and the regularizer.
+
+        Warns
+        -----
+        DisconnectedInputWarning
+            If a parameter influences neither.
+        """
         with Trace(spec.dtype) as trace:
-            self._builder = trace.builder
             leaves = [
                 trace.input(path, shape)
                 for path, shape in zip(spec.paths, spec.shapes, strict=True)
             ]
-            self._params = [leaf.node for leaf in leaves]
             rows = [
                 trace.csr_input(f"data[{k}]", shape[0])
                 if is_csr
@@ -46,35 +96,19 @@ class Objective:
                 for k, (is_csr, shape, kind) in enumerate(samples)
             ]
             params = spec.structure.unflatten(leaves)
-            value = trace.call(loss, params, *rows)
-            penalty = trace.call(regularizer, params) if regularizer is not None else None
-        emit = self._builder.emit
-        if samples:
-            scale = self._builder.input("scale", ())
-            weight = self._builder.input("weight", (), batched=True)
-            self._totals = {}
-            per_sample = emit("to_batched", [value.node])
-            for weighted in (False, True):
-                term = emit("multiply", [weight, per_sample]) if weighted else per_sample
-                self._totals[weighted] = emit("multiply", [scale, emit("batch_sum", [term])])
-        else:
-            self._totals = {False: value.node}
-        if penalty is not None:
-            self._totals = {
-                weighted: emit("add", [total, penalty.node])
-                for weighted, total in self._totals.items()
-            }
-        self._grads: dict[bool, list[int]] = {}
-        self._warn_disconnected()
-
-    def _warn_disconnected(self) -> None:
-        used = self._builder.depends_on(self._totals[False], self._params)
-        unused = [path for path, is_used in zip(self._spec.paths, used, strict=True) if not is_used]
+            outputs = {"loss": trace.call(loss, params, *rows).node}
+            if regularizer is not None:
+                outputs["regularizer"] = trace.call(regularizer, params).node
+        nodes = [leaf.node for leaf in leaves]
+        used = [trace.builder.depends_on(output, nodes) for output in outputs.values()]
+        unused = [path for path, *uses in zip(spec.paths, *used, strict=True) if not any(uses)]
         if unused:
             warn(
                 f"the objective does not depend on {', '.join(unused)}; the gradient there is zero",
                 DisconnectedInputWarning,
             )
+        functions = trace.builder.build(list(outputs.values()), list(outputs))
+        return cls(functions, spec, samples)
 
     def graph(self, kind: str, weighted: bool) -> _core.Graph:
         """Cut out the graph of "value", "grad" or "value_and_grad"."""

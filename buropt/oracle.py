@@ -116,7 +116,7 @@ class Oracle:
         self.threads = _read_threads(threads)
         self._spec = spec
         self._samples = samples
-        self._objective = Objective(loss, regularizer, spec, samples.specs())
+        self._objective = Objective.trace(loss, regularizer, spec, samples.specs())
         if samples.n == 0 and (workers is not None or weights is not None):
             raise ValueError("workers and weights need data, and this oracle has none")
         self._shards = read_shards(workers, samples.n) if samples.n else []
