@@ -91,6 +91,8 @@ VALUES = {
     "np.subtract": lambda a, v, p: a - v - 1,
     "np.sum": lambda a, v, p: a.sum() + a.sum(axis=(0, -1), keepdims=True) + np.sum(a > 0, axis=0),
     "np.swapaxes": lambda a, v, p: a.swapaxes(0, 1) + np.swapaxes(a, -1, 0),
+    "np.take": lambda a, v, p: np.take(a, [2, 0], axis=1) + np.take(v, 1),
+    "np.take_along_axis": lambda a, v, p: np.take_along_axis(a, np.array([[1], [2]]), axis=1),
     "np.tanh": lambda a, v, p: np.tanh(a),
     "np.transpose": lambda a, v, p: a.T + np.transpose(a) + a.transpose(1, 0) + a.transpose((1, 0)),
     "np.vdot": lambda a, v, p: np.vdot(a, a) + np.vdot(v, p),

@@ -1,4 +1,4 @@
-"""What the tests of tracing share: run a traced function, compare it with NumPy's and its slopes."""
+"""What the tests of tracing share: run a traced function, compare values and slopes with NumPy."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from buropt.trace.kinds import kind_of
 
 
 def rooms() -> list[ModuleType]:
-    """The files test_functions_*.py. Each has a table VALUES: the name of a NumPy function that can
-    be traced, and a function of a (2, 3) matrix and two (3,) vectors, one positive, that uses it."""
+    """The files test_functions_*.py.
+
+    Each has a table VALUES: the name of a NumPy function that can be traced, and a function of a
+    (2, 3) matrix and two (3,) vectors, the second positive, that uses it.
+    """
     paths = sorted(Path(__file__).parent.glob("test_functions_*.py"))
     return [importlib.import_module(path.stem) for path in paths]
 
@@ -75,9 +78,8 @@ def assert_slopes(
     for i, direction in zip(varied, directions, strict=True):
         stepped[i] = arrays[i] + 1e-200j * direction
     result = function(*stepped)
-    derivatives = [
-        np.imag(part) / 1e-200 for part in (result if isinstance(result, tuple | list) else [result])
-    ]
+    references = result if isinstance(result, tuple | list) else [result]
+    derivatives = [np.imag(reference) / 1e-200 for reference in references]
     weights = [rng.normal(size=np.shape(derivative)) for derivative in derivatives]
 
     with Trace() as trace:
@@ -99,7 +101,6 @@ def assert_slopes(
         for gradient, direction in zip(outputs, directions, strict=False)
     )
     expected = sum(
-        np.sum(weight * derivative)
-        for weight, derivative in zip(weights, derivatives, strict=True)
+        np.sum(weight * derivative) for weight, derivative in zip(weights, derivatives, strict=True)
     )
     np.testing.assert_allclose(got, expected, rtol=rtol, atol=atol)

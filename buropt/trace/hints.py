@@ -51,7 +51,6 @@ HINTS: dict[str, str] = {
     "sinh": "(np.exp(x) - np.exp(-x)) / 2",
     "sort": "compute the order outside of the traced function",
     "std": "np.sqrt(np.mean((x - np.mean(x)) ** 2))",
-    "take": "slices, such as x[1:4], joined by np.concatenate",
     "tan": "np.sin(x) / np.cos(x)",
     "tensordot": "np.einsum, or reshape and @",
     "tolist": "keep the traced array as it is, without converting it to Python numbers",
