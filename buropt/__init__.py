@@ -16,8 +16,15 @@ except ImportError as error:
     ) from error
 
 from buropt._core import Value as Value
+from buropt.autodiff import GradientError as GradientError
+from buropt.autodiff import check_grads as check_grads
 from buropt.autodiff import grad as grad
+from buropt.autodiff import hessian as hessian
+from buropt.autodiff import hvp as hvp
+from buropt.autodiff import jacobian as jacobian
+from buropt.autodiff import jvp as jvp
 from buropt.autodiff import value_and_grad as value_and_grad
+from buropt.autodiff import vjp as vjp
 from buropt.oracle import Oracle as Oracle
 from buropt.oracle import compile as compile
 from buropt.trace import DisconnectedInputWarning as DisconnectedInputWarning
@@ -28,12 +35,19 @@ __version__ = _version("buropt")
 
 __all__ = [
     "DisconnectedInputWarning",
+    "GradientError",
     "Oracle",
     "TraceError",
     "UnsupportedOpError",
     "Value",
     "__version__",
+    "check_grads",
     "compile",
     "grad",
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
     "value_and_grad",
+    "vjp",
 ]

@@ -9,7 +9,7 @@ its path, such as ``x0['w'][0]``.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -53,6 +53,13 @@ class Structure:
             for name, child in zip(self._part_names(), self.children, strict=True)
             for path in child.paths(root + name)
         ]
+
+    def nest(self, inner: Structure) -> Structure:
+        """The structure with `inner` in the place of each leaf."""
+        if self.kind == "leaf":
+            return inner
+        children = tuple(child.nest(inner) for child in self.children)
+        return replace(self, children=children)
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
         """Build the tree from its leaves in order."""

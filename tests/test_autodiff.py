@@ -251,40 +251,6 @@ def test_results_that_are_not_scalar():
         grad(lambda x: x * 2)(np.ones(2))
 
 
-# ---- derivatives of derivatives
-
-
-def test_gradient_of_a_function_of_a_gradient():
-    def penalty(x):
-        gradient = grad(lambda y: np.sum(np.sin(y) * y))(x)
-        value, inner = value_and_grad(lambda g: np.sum(g**3))(gradient)
-        return value + inner @ inner
-
-    assert_derivative(penalty, np.array([0.3, -0.8, 1.1]))
-
-
-def test_third_derivative():
-    third = grad(grad(grad(lambda x: np.exp(2 * x) + x**4)))
-    np.testing.assert_allclose(third(0.5), 8 * np.exp(1.0) + 12.0, **EXACT)
-
-
-def test_nested_derivatives_use_independent_values_of_outside():
-    def f(x):
-        scale = x[0] ** 2  # does not depend on the inner argument
-        return grad(lambda y: scale * y**3)(x[1])
-
-    np.testing.assert_allclose(grad(f)(np.array([2.0, 3.0])), [108.0, 72.0], **EXACT)
-
-
-def test_nested_derivatives_never_mix_up_what_they_differentiate_by():
-    with pytest.raises(TraceError, match="apart from its arguments, a value that depends on them"):
-        grad(lambda x: grad(lambda y: x * y)(x))(2.0)
-    with pytest.raises(TraceError, match="argument y depends on another"):
-        grad(lambda x: grad(lambda x, y: x * y)(x, x**2))(2.0)
-    with pytest.raises(TraceError, match="which is a constant there"):
-        grad(lambda x: grad(lambda y, z: y * z)(3.0, x))(2.0)
-
-
 # ---- the cache
 
 

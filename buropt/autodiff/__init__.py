@@ -1,12 +1,32 @@
 """Derivatives of plain functions of arrays, by transforming the graph that tracing records.
 
-`derivative.py` has `grad` and `value_and_grad`, and the cache of compiled programs; `program.py`
-what happens on each call.
+Start reading at `derivative.py`, which has what users call. `transforms.py` and `jacobian.py` say
+what each derivative records, `compiled.py` keeps the programs, and `program.py` is what happens on
+each call. `check.py` compares derivatives with differences.
 """
 
-from buropt.autodiff.derivative import CacheInfo as CacheInfo
-from buropt.autodiff.derivative import Derivative as Derivative
+from buropt.autodiff.check import GradientError as GradientError
+from buropt.autodiff.check import check_grads as check_grads
+from buropt.autodiff.compiled import CacheInfo as CacheInfo
+from buropt.autodiff.compiled import Derivative as Derivative
 from buropt.autodiff.derivative import grad as grad
+from buropt.autodiff.derivative import hessian as hessian
+from buropt.autodiff.derivative import hvp as hvp
+from buropt.autodiff.derivative import jacobian as jacobian
+from buropt.autodiff.derivative import jvp as jvp
 from buropt.autodiff.derivative import value_and_grad as value_and_grad
+from buropt.autodiff.derivative import vjp as vjp
 
-__all__ = ["CacheInfo", "Derivative", "grad", "value_and_grad"]
+__all__ = [
+    "CacheInfo",
+    "Derivative",
+    "GradientError",
+    "check_grads",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
+    "value_and_grad",
+    "vjp",
+]

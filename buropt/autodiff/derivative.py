@@ -1,57 +1,25 @@
-"""`grad` and `value_and_grad`: derivatives of plain functions of arrays.
+"""The derivatives of plain functions: what users call, and when each is traced.
 
-The first call with new shapes traces the function, differentiates the graph and plans a program;
-later calls only run the program. What may differ between calls without a new trace is the value of
-every array and every float among the arguments. Python ints, booleans, strings, functions and
-`None` are part of the recording: each new value is a new trace, and the function may branch on it.
-Values that the function takes from outside are read, and arrays copied, when it is traced; call
-`grad` again after they have changed.
+`compiled.py` says how often a function is traced, and what may change between calls.
 """
 
 from __future__ import annotations
 
-import operator
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
-from buropt import _core
-from buropt.autodiff.program import Program, Run, gradient_dtype
-from buropt.trace import DisconnectedInputWarning, Trace, TraceError, Tracer
-from buropt.trace.arguments import Arguments, Input, Static, common_dtype
-from buropt.trace.errors import definition, function_name, warn
-from buropt.trace.operators import Memory
-from buropt.tree import Structure
+from buropt.autodiff.compiled import Compiled, Derivative, derivative_of, dressed, fast_key
+from buropt.autodiff.jacobian import Hessian, Jacobian
+from buropt.autodiff.transforms import Forward, Gradient, HessianVector, Reverse, Value
+from buropt.trace import TraceError, Tracer
+from buropt.tree import flatten_leaves
 
-_MAX_PROGRAMS = 64
-_FAST_SCALARS = frozenset((float, np.float64, np.float32))
+Function: TypeAlias = Callable[..., Any]
 
 
-class CacheInfo(NamedTuple):
-    """What a derivative has compiled: traces so far, programs kept, and the most it keeps."""
-
-    n_traces: int
-    n_programs: int
-    max_programs: int
-
-
-class Derivative(Protocol):
-    """What `grad` and `value_and_grad` return: a function with a cache of programs."""
-
-    def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
-        """Evaluate at the arguments; `out` takes the gradient."""
-
-    def cache_info(self) -> CacheInfo:
-        """How often the function was traced, and how many programs are kept."""
-
-    def cache_clear(self) -> None:
-        """Forget all programs; the next call traces again."""
-
-
-def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Derivative:
+def grad(fun: Function, argnums: int | Sequence[int] = 0) -> Derivative:
     """The gradient of a scalar function of arrays.
 
     ::
@@ -75,6 +43,8 @@ def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Derivativ
         an array, or a structure of arrays, that receives the gradient and is returned.
         `gradient.cache_info()` tells how often `fun` was traced.
 
+        Within another traced function it is part of the recording, so derivatives nest.
+
     Raises
     ------
     TraceError
@@ -86,212 +56,180 @@ def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Derivativ
     DisconnectedInputWarning
         If an argument does not influence the result; its gradient is zero.
     """
-    return _derivative(fun, argnums, with_value=False)
+    return derivative_of(Gradient(fun, argnums, with_value=False))
 
 
-def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Derivative:
+def value_and_grad(fun: Function, argnums: int | Sequence[int] = 0) -> Derivative:
     """The value and the gradient of a scalar function in one evaluation.
 
     Like `grad`, but the result is the pair `(value, gradient)`; `out` receives the gradient.
     """
-    return _derivative(fun, argnums, with_value=True)
+    return derivative_of(Gradient(fun, argnums, with_value=True))
 
 
-def _derivative(
-    fun: Callable[..., Any], argnums: int | Sequence[int], with_value: bool
-) -> Derivative:
-    compiler = _Compiler(fun, argnums, with_value)
-    find = compiler.fast.get
+def hvp(fun: Function) -> Derivative:
+    """The product of a scalar function's Hessian with a vector, at the cost of a few gradients.
 
-    def derivative(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        # The short way for floats and arrays: one look-up by their types, shapes and dtypes.
-        if not kwargs:
-            run = find(tuple([_fast_key(arg) for arg in args]))
-            if run is not None:
-                return run(args, out)
-        return compiler.call(args, kwargs, out)
+    ::
 
-    kind = "value_and_grad" if with_value else "grad"
-    name = f"{kind}({function_name(fun)})"
-    derivative.__name__ = derivative.__qualname__ = name
-    derivative.__doc__ = f"The {kind} of {definition(fun)}."
-    wrapped = cast(Any, derivative)
-    wrapped.__wrapped__ = fun  # inspect.signature and error messages look through
-    wrapped.cache_info = compiler.cache_info
-    wrapped.cache_clear = compiler.cache_clear
-    return cast(Derivative, derivative)
+        bo.hvp(lambda x, a: a * np.sum(x**3))(np.array([1.0, 2.0]), np.ones(2), 2.0)  # [12., 24.]
+
+    Parameters
+    ----------
+    fun : callable
+        As for `grad`.
+
+    Returns
+    -------
+    callable
+        `product(x, v, *args, out=None, **kwargs)` for `fun(x, *args, **kwargs)`: the derivative of
+        the gradient by x along v. `v` is nested like `x`, and so is the result.
+    """
+    return derivative_of(HessianVector(fun))
 
 
-def _fast_key(arg: Any) -> Any:
-    """What a program depends on, for arrays and floats; None for everything else."""
-    kind = type(arg)
-    if kind is np.ndarray:
-        return arg.shape, arg.dtype
-    return kind if kind in _FAST_SCALARS else None
+def jacobian(fun: Function, argnums: int | Sequence[int] = 0) -> Derivative:
+    """The Jacobian of a function that returns arrays, or anything nested of them.
+
+    One program computes all rows or all columns, whichever are fewer.
+
+    ::
+
+        bo.jacobian(lambda x: np.outer(x, x))(np.ones(3)).shape     # (3, 3, 3)
+
+    Parameters
+    ----------
+    fun : callable
+        Its arguments are as for `grad`; it returns an array or number, or dicts, lists and tuples
+        of them.
+    argnums : int or sequence of int
+        The positional arguments to differentiate by.
+
+    Returns
+    -------
+    callable
+        `derivative(*args, out=None, **kwargs)`. The Jacobian of a result of shape s by an argument
+        of shape t has shape s + t. A nested result gives the same nest, and a nested argument a
+        nest of its form in each place; for a sequence of argnums there is a tuple in each place.
+    """
+    return derivative_of(Jacobian(fun, argnums))
 
 
-class _Compiler:
-    """The programs of one derivative, by the structure, shapes and dtypes of the arguments."""
+def hessian(fun: Function, argnums: int | Sequence[int] = 0) -> Derivative:
+    """The Hessian of a scalar function: the Jacobian of its gradient.
 
-    def __init__(
-        self, fun: Callable[..., Any], argnums: int | Sequence[int], with_value: bool
-    ) -> None:
-        if not callable(fun):
-            raise TypeError(f"the first argument must be a function, got {fun!r}")
-        self._is_single = not isinstance(argnums, Sequence)
-        numbers = [argnums] if self._is_single else list(cast(Sequence[int], argnums))
-        if any(isinstance(number, bool) for number in numbers):
-            raise TypeError(f"argnums must be an int or a sequence of ints, got {argnums!r}")
-        self._argnums = tuple(operator.index(cast(int, number)) for number in numbers)
-        self._fun = fun
-        self._with_value = with_value
-        self._programs: OrderedDict[Any, Run] = OrderedDict()
-        self._lock = threading.RLock()
-        self._n_traces = 0
-        # Programs whose arguments are floats and arrays only, by `_fast_key`.
-        self.fast: dict[Any, Run] = {}
+    Parameters
+    ----------
+    fun, argnums
+        As for `grad`.
 
-    def cache_info(self) -> CacheInfo:
-        return CacheInfo(self._n_traces, len(self._programs), _MAX_PROGRAMS)
+    Returns
+    -------
+    callable
+        `derivative(*args, out=None, **kwargs)`. By an argument of shape t it has shape t + t; by a
+        nested one it is a nest of nests, `h["w"]["b"]` for the derivative of the gradient by w
+        along b.
+    """
+    return derivative_of(Hessian(fun, argnums))
 
-    def cache_clear(self) -> None:
-        with self._lock:
-            self._programs.clear()
-            self.fast.clear()
 
-    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
-        arguments = Arguments(self._fun, args, kwargs, self._argnums)
-        if arguments.has_tracers():
-            if out is not None:
-                raise TraceError(
-                    f"the derivative of {function_name(self._fun)} is traced and cannot write "
-                    "into out=. Instead: use its result."
-                )
-            return self._inline(arguments)
-        kinds = arguments.classify()
-        key = (arguments.structure, kinds)
-        with self._lock:
-            run = self._programs.get(key)
-            if run is None:
-                run = self._compile(arguments, kinds)
-                self._programs[key] = run
-                if len(self._programs) > _MAX_PROGRAMS:
-                    self._programs.popitem(last=False)
-                    self.fast.clear()
-            self._programs.move_to_end(key)
-            fast_key = tuple(_fast_key(arg) for arg in args)
-            if not kwargs and None not in fast_key:
-                self.fast[fast_key] = run
-        leaves = [
-            leaf
-            for leaf, kind in zip(arguments.leaves, kinds, strict=True)
-            if isinstance(kind, Input)
-        ]
-        return run(leaves, out)
+@overload
+def jvp(fun: Function) -> Derivative: ...
+@overload
+def jvp(fun: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]: ...
+def jvp(
+    fun: Function, primals: Sequence[Any] | None = None, tangents: Sequence[Any] | None = None
+) -> Any:
+    """The value of a function and its derivative along a direction, in forward mode.
 
-    # From arguments to a program
+    ::
 
-    def _compile(self, arguments: Arguments, kinds: tuple[Input | Static, ...]) -> Run:
-        self._n_traces += 1
-        paths = arguments.paths()
-        named = [
-            (path, kind) for path, kind in zip(paths, kinds, strict=True) if isinstance(kind, Input)
-        ]
-        inputs = [kind for _, kind in named]
-        dtype = common_dtype(inputs)
-        with Trace(dtype) as trace:
-            leaves = list(arguments.leaves)
-            for k, kind in enumerate(kinds):
-                if isinstance(kind, Input):
-                    leaves[k] = trace.input(
-                        paths[k], kind.shape, kind=kind.kind, is_array=kind.is_array
-                    )
-            args, kwargs = arguments.structure.unflatten(leaves)
-            value = trace.call(self._fun, *args, **kwargs)
-        by = [leaves[k].node for k in arguments.by]
-        self._warn_disconnected(arguments, trace.builder.depends_on(value.node, by))
-        outputs = trace.builder.grad(value.node, by)
-        names = [f"d/d {paths[k]}" for k in arguments.by]
-        if self._with_value:
-            outputs, names = [value.node, *outputs], ["value", *names]
-        graph = trace.builder.build(outputs, names)
-        return Program(
-            program=_core.Program(graph),
-            dtype=dtype,
-            masks=tuple(k for k, kind in enumerate(inputs) if kind.kind == "b"),
-            integers=tuple((k, name) for k, (name, kind) in enumerate(named) if kind.kind == "i"),
-            shapes=tuple(cast(Input, kinds[k]).shape for k in arguments.by),
-            dtypes=tuple(gradient_dtype(cast(Input, kinds[k]), dtype) for k in arguments.by),
-            structure=self._result_structure(arguments),
-            with_value=self._with_value,
-        ).shortest_run()
+        value, tangent = bo.jvp(np.exp, (x,), (v,))
+        along = bo.jvp(loss)            # traced once, for many calls
+        value, tangent = along((x,), (v,))
 
-    def _result_structure(self, arguments: Arguments) -> Structure:
-        if self._is_single:
-            return arguments.by_structures[0]
-        return Structure("tuple", tuple(arguments.by_structures))
+    Parameters
+    ----------
+    fun : callable
+        Its result may be nested, as for `jacobian`.
+    primals : tuple
+        The arguments.
+    tangents : tuple
+        The direction: nested like the primals and of the same shapes.
 
-    def _warn_disconnected(self, arguments: Arguments, connected: list[bool]) -> None:
-        paths = arguments.paths()
-        lost = [paths[k] for k, is_used in zip(arguments.by, connected, strict=True) if not is_used]
-        if lost:
-            warn(
-                f"{definition(self._fun)} does not depend on {', '.join(lost)}, so the gradient "
-                "there is zero. Instead: leave it out of argnums, or check that it is used.",
-                DisconnectedInputWarning,
-            )
+    Returns
+    -------
+    (value, tangent)
+        Both nested like the result of `fun`. Without primals, a function of primals and tangents.
+    """
+    transform = Forward(fun)
+    compiled = Compiled(transform)
+    find = compiled.fast.get
 
-    # Inside of another traced function
+    def derivative(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        args = (*primals, *tangents)
+        run = find(tuple([fast_key(arg) for arg in args]))
+        if run is not None and len(primals) == len(tangents):
+            return run(args, None)
+        for name, given in (("primals", primals), ("tangents", tangents)):
+            if not isinstance(given, tuple | list):
+                raise TypeError(f"jvp: {name} must be a tuple, one entry for each argument")
+        if len(primals) != len(tangents):
+            raise TypeError(f"jvp: got {len(primals)} primals and {len(tangents)} tangents")
+        return compiled.call(args, {}, None)
 
-    def _inline(self, arguments: Arguments) -> Any:
-        """Add the derivative to the graph that is being recorded."""
-        tracers = [leaf for leaf in arguments.leaves if isinstance(leaf, Tracer)]
-        trace = tracers[0].trace
-        for tracer in tracers:
-            trace.lift(tracer)
-        by = self._independent(arguments, trace)
-        trace.enter_derivative(by)
-        try:
-            leaves = [
-                Tracer(trace, leaf.node, leaf.kind, Memory(path) if leaf.shape else None)
-                if isinstance(leaf, Tracer)
-                else leaf
-                for leaf, path in zip(arguments.leaves, arguments.paths(), strict=True)
-            ]
-            args, kwargs = arguments.structure.unflatten(leaves)
-            value = trace.call(self._fun, *args, **kwargs)
-            if trace.builder.batched(value.node):
-                raise TraceError(
-                    f"the derivative of {definition(self._fun)} is taken inside of the loss of a "
-                    "sample, which is not supported. Instead: write that derivative out."
-                )
-            nodes = trace.builder.grad(value.node, [tracer.node for tracer in by])
-        finally:
-            trace.leave_derivative()
-        gradients = [Tracer(trace, node, "f", None) for node in nodes]
-        tree = self._result_structure(arguments).unflatten(gradients)
-        return (trace.fresh(value), tree) if self._with_value else tree
+    if primals is None and tangents is None:
+        return dressed(derivative, transform, compiled)
+    if primals is None or tangents is None:
+        raise TypeError("jvp takes primals and tangents, or neither of them")
+    return derivative(primals, tangents)
 
-    def _independent(self, arguments: Arguments, trace: Trace) -> list[Tracer]:
-        """The tracers to differentiate by, if they and the other arguments are independent."""
-        paths = arguments.paths()
-        by = []
-        for k in arguments.by:
-            leaf = arguments.leaves[k]
-            if not isinstance(leaf, Tracer) or trace.builder.constant_value(leaf.node) is not None:
-                raise TraceError(
-                    f"{function_name(self._fun)} is differentiated inside of a traced function by "
-                    f"{paths[k]}, which is a constant there. Instead: differentiate by values "
-                    "that depend on the outer function's arguments, or compute the derivative "
-                    "outside."
-                )
-            by.append(leaf)
-        for k, leaf in enumerate(arguments.leaves):
-            others = [arguments.leaves[j].node for j in arguments.by if j != k]
-            if isinstance(leaf, Tracer) and others and trace.depends_on(leaf, others):
-                raise TraceError(
-                    f"{function_name(self._fun)} is differentiated inside of a traced function, "
-                    f"and its argument {paths[k]} depends on another one to differentiate by. "
-                    "Instead: pass the independent values only and compute the others inside."
-                )
-        return by
+
+@overload
+def vjp(fun: Function) -> Derivative: ...
+@overload
+def vjp(fun: Function, *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]: ...
+def vjp(fun: Function, *primals: Any) -> Any:
+    """The value of a function, and the function that takes cotangents back to its arguments.
+
+    ::
+
+        value, back = bo.vjp(model, params, x)
+        by_params, by_x = back(cotangent)
+
+    Parameters
+    ----------
+    fun : callable
+        Its result may be nested, as for `jacobian`.
+    *primals
+        The arguments.
+
+    Returns
+    -------
+    (value, vjp_fun)
+        `vjp_fun(cotangent)` with a cotangent like the value gives a tuple, the cotangent of each
+        argument; it evaluates `fun` anew. Without primals, a function of primals that returns such
+        pairs and traces `fun` only once.
+    """
+    value, reverse = Compiled(Value(fun)), Compiled(Reverse(fun))
+
+    def derivative(*primals: Any) -> Any:
+        leaves, structure = flatten_leaves(primals)
+        kept = structure.unflatten([_copy(leaf) for leaf in leaves])
+
+        def back(cotangent: Any) -> Any:
+            return reverse.call((cotangent, *kept), {}, None)
+
+        return value.call(primals, {}, None), back
+
+    if primals:
+        return derivative(*primals)
+    return dressed(derivative, Reverse(fun), value, reverse)
+
+
+def _copy(leaf: Any) -> Any:
+    """A primal that stays as it is when the caller writes into the array."""
+    return leaf.copy() if isinstance(leaf, np.ndarray) and not isinstance(leaf, Tracer) else leaf
+
+
+__all__ = ["TraceError", "grad", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]

@@ -17,16 +17,16 @@ Array: TypeAlias = NDArray[Any]
 Run: TypeAlias = Callable[[Sequence[Any], Any], Any]
 
 _LEAF = Structure("leaf")
+_PAIR = Structure("tuple", (_LEAF, _LEAF))
 
 
 @dataclass(frozen=True)
 class Program:
-    """A compiled derivative: takes the inputs in order, gives gradients in the user's form.
+    """A compiled derivative: takes the inputs in order, gives results in the user's form.
 
     Attributes
     ----------
     program : _core.Program
-        Gives the value, if asked for, and the gradients.
     dtype : numpy.dtype
         The graph's dtype.
     masks : tuple of int
@@ -35,10 +35,13 @@ class Program:
         The inputs that are arrays of integers, which the graph's dtype must hold exactly, and
         their names.
     shapes, dtypes : tuple
-        Of each gradient.
+        Of each result.
     structure : Structure
-        The containers of the result.
-    with_value : bool
+        The containers of the results.
+    first_out : int
+        The results from here on are what `out` receives.
+    out_structure : Structure or None
+        The containers of `out`; None if there can be none.
     """
 
     program: Any
@@ -48,13 +51,23 @@ class Program:
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[np.dtype[Any], ...]
     structure: Structure
-    with_value: bool
+    first_out: int
+    out_structure: Structure | None
 
     def shortest_run(self) -> Run:
-        """`run`, or a shorter form of it for one gradient in the graph's dtype."""
-        if self.masks or self.integers or self.structure != _LEAF or self.dtypes != (self.dtype,):
+        """`run`, or a shorter form of it for one or two results in the graph's dtype."""
+        if self.masks or self.integers or any(dtype != self.dtype for dtype in self.dtypes):
             return self.run
-        program, with_value, dtype = self.program, self.with_value, self.dtype
+        if self.structure == _LEAF and self.out_structure == _LEAF:
+            return self._short_run(with_value=False)
+        if self.structure != _PAIR:
+            return self.run
+        if self.first_out == 1 and self.out_structure == _LEAF and self.shapes[0] == ():
+            return self._short_run(with_value=True)
+        return self._pair_run() if self.out_structure is None else self.run
+
+    def _short_run(self, with_value: bool) -> Run:
+        program, dtype, shape = self.program, self.dtype, self.shapes[-1]
         to_scalar = dtype.type
 
         def run_scalar(leaves: Sequence[Any], out: Any) -> Any:
@@ -65,7 +78,7 @@ class Program:
             return (to_scalar(results[0]), gradient) if with_value else gradient
 
         def run_array(leaves: Sequence[Any], out: Any) -> Any:
-            if out is not None and _can_take(out, self.shapes[0], dtype, leaves):
+            if out is not None and _can_take(out, shape, dtype, leaves):
                 results = program.run(tuple(leaves), [None, out] if with_value else [out])
             else:
                 results = program(*leaves)
@@ -73,10 +86,22 @@ class Program:
                     results[-1] = _write(out, results[-1])
             return (to_scalar(results[0]), results[1]) if with_value else results[0]
 
-        return run_array if self.shapes[0] else run_scalar
+        return run_array if shape else run_scalar
+
+    def _pair_run(self) -> Run:
+        program, to_scalar = self.program, self.dtype.type
+
+        def run_scalars(leaves: Sequence[Any], out: Any) -> Any:
+            value, tangent = program(*leaves)
+            return to_scalar(value), to_scalar(tangent)
+
+        def run_arrays(leaves: Sequence[Any], out: Any) -> Any:
+            return tuple(program(*leaves))
+
+        return run_arrays if self.shapes[0] else run_scalars
 
     def run(self, leaves: Sequence[Any], out: Any) -> Any:
-        """Evaluate, and put the gradients into new arrays or into `out`."""
+        """Evaluate, and put the results into new arrays or into `out`."""
         inputs = list(leaves)
         for k in self.masks:
             inputs[k] = np.asarray(inputs[k], self.dtype)
@@ -85,18 +110,18 @@ class Program:
             if integer is not None:
                 what, instead = inexact_text(integer, self.dtype)
                 raise ValueError(f"the argument {path} {what}. Instead: {instead}.")
-        results = self.program(*inputs)
-        gradients = [
-            gradient.astype(dtype, copy=False) if shape else dtype.type(gradient)
-            for gradient, shape, dtype in zip(
-                results[int(self.with_value) :], self.shapes, self.dtypes, strict=True
+        results = [
+            result.astype(dtype, copy=False) if shape else dtype.type(result)
+            for result, shape, dtype in zip(
+                self.program(*inputs), self.shapes, self.dtypes, strict=True
             )
         ]
-        if out is not None:
-            tree = _write_tree(out, gradients, self.structure)
-        else:
-            tree = self.structure.unflatten(gradients)
-        return (self.dtype.type(results[0]), tree) if self.with_value else tree
+        if out is None:
+            return self.structure.unflatten(results)
+        if self.out_structure is None:
+            raise TypeError("this derivative has no out=. Instead: use its result.")
+        _write_leaves(out, results[self.first_out :], self.out_structure)
+        return (*results[:1], out) if self.first_out else out
 
 
 def gradient_dtype(kind: Input, dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -133,13 +158,12 @@ def _write(out: Any, gradient: Any) -> Any:
     return out
 
 
-def _write_tree(out: Any, gradients: list[Array], structure: Structure) -> Any:
+def _write_leaves(out: Any, results: list[Array], structure: Structure) -> None:
     targets, given = flatten_leaves(out)
     if given != structure:
         raise ValueError(
             "out must be nested like the gradient, with one array for each of "
             f"{', '.join(structure.paths('out'))}"
         )
-    for target, gradient in zip(targets, gradients, strict=True):
-        _write(target, gradient)
-    return out
+    for target, result in zip(targets, results, strict=True):
+        _write(target, result)

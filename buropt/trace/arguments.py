@@ -8,6 +8,7 @@ must hold real numbers and always becomes an input.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import types
 from collections.abc import Callable, Hashable
@@ -75,13 +76,16 @@ class Arguments:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         argnums: tuple[int, ...],
+        names: Callable[[], list[str]] | None = None,
     ) -> None:
         self._fun = fun
+        self._names = names
         self.leaves, self.structure = flatten_leaves((args, kwargs))
         of_args, _ = self.structure.children
         ends = [0]
         for child in of_args.children:
             ends.append(ends[-1] + child.n_leaves)
+        self._ends = ends
         self.by: list[int] = []
         self.by_structures: list[Structure] = []
         for argnum in argnums:
@@ -95,10 +99,20 @@ class Arguments:
             self.by += range(ends[k], ends[k + 1])
             self.by_structures.append(of_args.children[k])
 
+    def leaves_of(self, argument: int) -> list[int]:
+        """The leaves of a positional argument."""
+        return list(range(self._ends[argument], self._ends[argument + 1]))
+
+    def with_leaves(self, leaves: list[Any]) -> Arguments:
+        """The same arguments with other leaves."""
+        other = copy.copy(self)
+        other.leaves = leaves
+        return other
+
     def paths(self) -> list[str]:
         """The name of each leaf, such as ``params['w'][0]``."""
         of_args, of_kwargs = self.structure.children
-        names = _parameter_names(self._fun)
+        names = parameter_names(self._fun) if self._names is None else self._names()
         names += [f"args[{k}]" for k in range(len(names), len(of_args.children))]
         result = []
         for name, child in zip(names, of_args.children, strict=False):
@@ -206,7 +220,8 @@ def _is_immutable(value: object) -> bool:
     return True
 
 
-def _parameter_names(fun: Callable[..., Any]) -> list[str]:
+def parameter_names(fun: Callable[..., Any]) -> list[str]:
+    """The names of a function's positional parameters, as far as they are known."""
     try:
         parameters = inspect.signature(fun).parameters.values()
     except (TypeError, ValueError):  # a function without a Python signature

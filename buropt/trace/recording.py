@@ -10,12 +10,19 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from buropt import _core
-from buropt.trace.errors import TraceError, definition, function_name, location
+from buropt.trace.errors import (
+    ForeignTracerError,
+    TraceError,
+    definition,
+    function_name,
+    location,
+)
 from buropt.trace.kinds import Kind, inexact, inexact_text, kind_of
 from buropt.trace.operators import Memory
 from buropt.trace.randomness import watch_random_draws
 from buropt.trace.sparse import SparseRow
 from buropt.trace.tracer import Tracer
+from buropt.tree import Structure, flatten_leaves
 
 _NONE: dict[str, Any] = {}
 _SUPPORTED_DTYPES = (np.dtype(np.float64), np.dtype(np.float32))
@@ -53,9 +60,6 @@ class Trace:
         self.builder = _core.Builder(self.dtype.name)
         self.name = "a function"
         self._is_open = True
-        # For each derivative inside the traced function: the nodes it differentiates by, and the
-        # nodes that are known not to depend on them.
-        self._inner: list[tuple[list[int], set[int]]] = []
 
     def __enter__(self) -> Trace:
         return self
@@ -67,6 +71,11 @@ class Trace:
         traceback: TracebackType | None,
     ) -> None:
         self._is_open = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the function is still being traced."""
+        return self._is_open
 
     # Inputs and constants
 
@@ -117,7 +126,7 @@ class Trace:
             If it is a tracer of another recording, or does not hold real numbers.
         """
         if isinstance(value, Tracer):
-            if value.trace is not self or self._inner or not self._is_open:
+            if value.trace is not self or not self._is_open:
                 self._check_tracer(value)
             return value
         if type(value) is float:
@@ -211,11 +220,36 @@ class Trace:
         TraceError
             If it returns anything else than one real number.
         """
+        return self._scalar(self._run(function, args, kwargs), function)
+
+    def call_nested(
+        self, function: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> tuple[list[Tracer], Structure]:
+        """Trace `function(*args, **kwargs)`, whose result may be nested; give its leaves and form.
+
+        Raises
+        ------
+        TraceError
+            If the result holds anything else than real numbers and arrays of them.
+        """
+        name = definition(function)
+        results, structure = flatten_leaves(self._run(function, args, kwargs))
+        if structure.kind == "none":
+            raise TraceError(f"{name} returned None. Instead: return arrays or numbers.")
+        leaves = [self.lift(result) for result in results]
+        for leaf, path in zip(leaves, structure.paths("result"), strict=True):
+            if leaf.is_bool:
+                raise TraceError(
+                    f"{name} returned booleans ({path}), which have no derivative. Instead: return "
+                    "numbers, e.g. np.where(condition, 1.0, 0.0)."
+                )
+        return leaves, structure
+
+    def _run(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         outer, self.name = self.name, function_name(function)
         try:
             with watch_random_draws(function):
-                result = function(*args, **kwargs)
-            return self._scalar(result, function)
+                return function(*args, **kwargs)
         except ValueError as error:
             # NumPy hides the tracer's own error when a number of an array is assigned.
             if isinstance(error.__cause__, TraceError):
@@ -246,39 +280,11 @@ class Trace:
             )
         return value
 
-    # Derivatives inside of the traced function
-
-    @property
-    def level(self) -> int:
-        """How many derivatives are being traced inside of one another."""
-        return len(self._inner)
-
-    def enter_derivative(self, tracers: Sequence[Tracer]) -> None:
-        """From now on only values made from here on may depend on `tracers`."""
-        self._inner.append(([tracer.node for tracer in tracers], set()))
-
-    def leave_derivative(self) -> None:
-        """End what the last `enter_derivative` began."""
-        self._inner.pop()
-
-    def depends_on(self, tracer: Tracer, nodes: Sequence[int]) -> bool:
-        """Whether any of the nodes influences a traced value."""
-        return any(self.builder.depends_on(tracer.node, list(nodes)))
-
     def _check_tracer(self, tracer: Tracer) -> None:
         if tracer.trace is not self or not self._is_open:
-            raise TraceError(
+            raise ForeignTracerError(
                 f"a value traced in {tracer.trace.name} is used outside of that recording, "
                 f"where it has no meaning. {location(self.name)} Instead: pass it as an argument "
-                "or return it, and do not keep traced values in globals or attributes."
+                "or return it, and do not keep traced values in globals or attributes.",
+                tracer,
             )
-        for nodes, independent in self._inner[tracer.level :]:
-            if tracer.node in independent:
-                continue
-            if self.depends_on(tracer, nodes):
-                raise TraceError(
-                    f"{self.name} is differentiated inside of a traced function and uses, apart "
-                    "from its arguments, a value that depends on them. "
-                    f"{location(self.name)} Instead: pass that value as a further argument."
-                )
-            independent.add(tracer.node)

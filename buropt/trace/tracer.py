@@ -50,13 +50,11 @@ class Tracer:
     kind : str
         "f" for floats, "i" for integers, "b" for masks; in the graph all of them are numbers of
         the float dtype, integers exact ones and masks 0 or 1.
-    level : int
-        The depth of derivatives inside derivatives at which it was made.
     memory : Memory or None
         Who else shares its memory; None if nobody does.
     """
 
-    __slots__ = ("__weakref__", "kind", "level", "memory", "node", "shape", "trace")
+    __slots__ = ("__weakref__", "kind", "memory", "node", "shape", "trace")
     __array_priority__ = 1000.0
 
     def __init__(self, trace: Trace, node: int, kind: Kind, memory: Memory | None) -> None:
@@ -64,7 +62,6 @@ class Tracer:
         self.node = node
         self.shape: tuple[int, ...] = trace.builder.shape(node)
         self.memory = memory
-        self.level = trace.level
         self.kind = kind
         if memory is not None:
             memory.add(self)
@@ -172,7 +169,7 @@ class Tracer:
 
     def take_over(self, other: Tracer) -> None:
         """Become the value of `other`, for in-place operators."""
-        self.node, self.level = other.node, other.level
+        self.node = other.node
 
     __add__, __radd__, __iadd__ = binary(np.add), reflected(np.add), in_place(np.add, "+=")
     __sub__, __rsub__ = binary(np.subtract), reflected(np.subtract)

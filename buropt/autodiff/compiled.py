@@ -1,0 +1,227 @@
+"""`Compiled`: a derivative, traced and compiled once for each set of shapes and dtypes.
+
+The first call with new shapes traces the function, differentiates the graph and plans a program;
+later calls only run the program. What may differ between calls without a new trace is the value of
+every array and every float among the arguments. Python ints, booleans, strings, functions and
+`None` are part of the recording: each new value is a new trace, and the function may branch on it.
+Values that the function takes from outside are read, and arrays copied, when it is traced; call
+`grad` again after they have changed.
+
+Called while another function is traced, the derivative is recorded there instead.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any, NamedTuple, Protocol, cast
+
+import numpy as np
+
+from buropt import _core
+from buropt.autodiff.jacobian import RowsProgram
+from buropt.autodiff.program import Program, Run, gradient_dtype
+from buropt.autodiff.transforms import Recorded, Transform
+from buropt.trace import DisconnectedInputWarning, Trace, TraceError, Tracer
+from buropt.trace.arguments import Arguments, Input, Static, common_dtype
+from buropt.trace.errors import ForeignTracerError, definition, warn
+
+_MAX_PROGRAMS = 64
+_FAST_SCALARS = frozenset((float, np.float64, np.float32))
+
+
+class CacheInfo(NamedTuple):
+    """What a derivative has compiled: traces so far, programs kept, and the most it keeps."""
+
+    n_traces: int
+    n_programs: int
+    max_programs: int
+
+
+class Derivative(Protocol):
+    """What `grad` and its siblings return: a function with a cache of programs."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Evaluate at the arguments."""
+
+    def cache_info(self) -> CacheInfo:
+        """How often the function was traced, and how many programs are kept."""
+
+    def cache_clear(self) -> None:
+        """Forget all programs; the next call traces again."""
+
+
+def fast_key(arg: Any) -> Any:
+    """What a program depends on, for arrays and floats; None for everything else."""
+    kind = type(arg)
+    if kind is np.ndarray:
+        return arg.shape, arg.dtype
+    return kind if kind in _FAST_SCALARS else None
+
+
+def derivative_of(transform: Transform) -> Derivative:
+    """The function that a user gets, with the short way to its programs."""
+    compiled = Compiled(transform)
+    find = compiled.fast.get
+
+    def derivative(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        # The short way for floats and arrays: one look-up by their types, shapes and dtypes.
+        if not kwargs:
+            run = find(tuple([fast_key(arg) for arg in args]))
+            if run is not None:
+                return run(args, out)
+        return compiled.call(args, kwargs, out)
+
+    return dressed(derivative, transform, compiled)
+
+
+def dressed(function: Any, transform: Transform, *compiled: Compiled) -> Derivative:
+    """Give a derivative its name, its cache's methods and the function it belongs to."""
+    function.__name__ = function.__qualname__ = transform.name
+    function.__doc__ = f"The {transform.kind} of {definition(transform.fun)}."
+    function.__wrapped__ = transform.fun  # inspect.signature and error messages look through
+
+    def cache_info() -> CacheInfo:
+        infos = [one.cache_info() for one in compiled]
+        n_traces, n_programs = (sum(column) for column in zip(*(i[:2] for i in infos), strict=True))
+        return CacheInfo(n_traces, n_programs, _MAX_PROGRAMS)
+
+    def cache_clear() -> None:
+        for one in compiled:
+            one.cache_clear()
+
+    function.cache_info, function.cache_clear = cache_info, cache_clear
+    return cast(Derivative, function)
+
+
+class Compiled:
+    """The programs of one derivative, by the structure, shapes and dtypes of the arguments."""
+
+    def __init__(self, transform: Transform) -> None:
+        self._transform = transform
+        self._programs: OrderedDict[Any, Run] = OrderedDict()
+        self._lock = threading.RLock()
+        self._n_traces = 0
+        # Programs whose arguments are floats and arrays only, by `fast_key`.
+        self.fast: dict[Any, Run] = {}
+
+    def cache_info(self) -> CacheInfo:
+        """As of the derivative."""
+        return CacheInfo(self._n_traces, len(self._programs), _MAX_PROGRAMS)
+
+    def cache_clear(self) -> None:
+        """As of the derivative."""
+        with self._lock:
+            self._programs.clear()
+            self.fast.clear()
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+        """Run the program for such arguments, compiled before or now."""
+        transform = self._transform
+        arguments = Arguments(
+            transform.fun, args, kwargs, transform.argnums(len(args)), transform.names
+        )
+        if not arguments.has_tracers():
+            try:
+                return self._run(arguments, args, kwargs, out)
+            except ForeignTracerError as error:
+                # The function takes a value from outside that is being traced there.
+                if not error.tracer.trace.is_open:
+                    raise
+                trace = error.tracer.trace
+        else:
+            trace = next(leaf.trace for leaf in arguments.leaves if isinstance(leaf, Tracer))
+        if out is not None:
+            raise TraceError(
+                f"{transform.name} is traced and cannot write into out=. Instead: use its result."
+            )
+        return self._record_inside(trace, arguments)
+
+    def _run(
+        self, arguments: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
+    ) -> Any:
+        kinds = arguments.classify()
+        key = (arguments.structure, kinds)
+        with self._lock:
+            run = self._programs.get(key)
+            if run is None:
+                run = self._compile(arguments, kinds)
+                self._programs[key] = run
+                if len(self._programs) > _MAX_PROGRAMS:
+                    self._programs.popitem(last=False)
+                    self.fast.clear()
+            self._programs.move_to_end(key)
+            fast = tuple(fast_key(arg) for arg in args)
+            if not kwargs and None not in fast:
+                self.fast[fast] = run
+        leaves = [
+            leaf
+            for leaf, kind in zip(arguments.leaves, kinds, strict=True)
+            if isinstance(kind, Input)
+        ]
+        return run(leaves, out)
+
+    def _compile(self, arguments: Arguments, kinds: tuple[Input | Static, ...]) -> Run:
+        self._n_traces += 1
+        paths = arguments.paths()
+        named = [
+            (path, kind) for path, kind in zip(paths, kinds, strict=True) if isinstance(kind, Input)
+        ]
+        inputs = [kind for _, kind in named]
+        dtype = common_dtype(inputs)
+        with Trace(dtype) as trace:
+            leaves = list(arguments.leaves)
+            for k, kind in enumerate(kinds):
+                if isinstance(kind, Input):
+                    leaves[k] = trace.input(
+                        paths[k], kind.shape, kind=kind.kind, is_array=kind.is_array
+                    )
+            recorded = self._transform.record(trace, arguments.with_leaves(leaves), is_whole=True)
+        self._warn_disconnected(trace, recorded, paths, leaves)
+        graph = trace.builder.build([leaf.node for leaf in recorded.leaves], recorded.names)
+        blocks = recorded.blocks
+        shapes = tuple(leaf.shape for leaf in recorded.leaves) if blocks is None else blocks.shapes
+        program: Any
+        if blocks is None:
+            program = _core.Program(graph)
+        else:
+            program = RowsProgram(graph, [(path, kind.shape) for path, kind in named], blocks)
+        return Program(
+            program=program,
+            dtype=dtype,
+            masks=tuple(k for k, kind in enumerate(inputs) if kind.kind == "b"),
+            integers=tuple((k, name) for k, (name, kind) in enumerate(named) if kind.kind == "i"),
+            shapes=shapes,
+            dtypes=tuple(
+                dtype if k is None else gradient_dtype(cast(Input, kinds[k]), dtype)
+                for k in recorded.like
+            ),
+            structure=recorded.structure,
+            out_structure=recorded.out_structure,
+            first_out=recorded.first_out,
+        ).shortest_run()
+
+    def _warn_disconnected(
+        self, trace: Trace, recorded: Recorded, paths: list[str], leaves: list[Any]
+    ) -> None:
+        by = [leaves[k].node for k in recorded.by]
+        used = [False] * len(by)
+        for value in recorded.values:
+            connected = trace.builder.depends_on(value.node, by)
+            used = [a or b for a, b in zip(used, connected, strict=True)]
+        lost = [paths[k] for k, is_used in zip(recorded.by, used, strict=True) if not is_used]
+        if lost and recorded.values:
+            warn(
+                f"{definition(self._transform.fun)} does not depend on {', '.join(lost)}, so the "
+                f"{self._transform.result} there is zero. Instead: leave it out of argnums, or "
+                "check that it is used.",
+                DisconnectedInputWarning,
+            )
+
+    def _record_inside(self, trace: Trace, arguments: Arguments) -> Any:
+        """Add the derivative to a recording that is under way."""
+        for leaf in arguments.leaves:
+            if isinstance(leaf, Tracer):
+                trace.lift(leaf)  # refuses one of another recording
+        recorded = self._transform.record(trace, arguments, is_whole=False)
+        return recorded.structure.unflatten([trace.fresh(leaf) for leaf in recorded.leaves])
