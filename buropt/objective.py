@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from buropt import _core
-from buropt.oracle_data import OracleData
+from buropt.oracle_data import OracleData, RowSpec
 from buropt.trace import DisconnectedInputWarning, Trace
 from buropt.trace.errors import warn
-from buropt.trace.kinds import Kind
+from buropt.trace.indices import IntegerInput
 from buropt.tree import TreeSpec
 
 Array = NDArray[Any]
@@ -28,32 +28,35 @@ class Objective:
     functions : _core.Graph
         The traced functions, all that an objective is made of. Inputs: the parameters, then the
         data; outputs: "loss", and "regularizer" if there is one.
+    integers : sequence of (int, IntegerInput)
+        The data, by their number, that are integers, and what is required of them.
     """
 
     def __init__(
         self,
         functions: _core.Graph,
         spec: TreeSpec,
-        samples: Sequence[tuple[bool, tuple[int, ...], Kind]],
+        rows: Sequence[RowSpec],
+        integers: Sequence[tuple[int, IntegerInput]] = (),
     ) -> None:
         self.functions = functions
+        self.integers = integers
         self._spec = spec
-        self._samples = samples
         # Everything is derived from the graph as it is cut out, and not in the builder that has
         # recorded it: so an objective that was saved and loaded computes the same bits.
         self._builder = builder = _core.Builder(spec.dtype.name)
         self._params = [
             builder.input(path, shape) for path, shape in zip(spec.paths, spec.shapes, strict=True)
         ]
-        rows = [
-            builder.csr_input(f"data[{k}]", shape[0])
-            if is_csr
-            else builder.input(f"data[{k}]", shape, batched=True)
-            for k, (is_csr, shape, _) in enumerate(samples)
+        data = [
+            builder.csr_input(row.path, row.shape[0])
+            if row.is_csr
+            else builder.input(row.path, row.shape, batched=True)
+            for row in rows
         ]
-        value, *penalty = builder.add_graph(functions, self._params + rows)
+        value, *penalty = builder.add_graph(functions, self._params + data)
         self._totals: dict[bool, int] = {}
-        if samples:
+        if rows:
             scale = builder.input("scale", ())
             weight = builder.input("weight", (), batched=True)
             per_sample = builder.emit("to_batched", [value])
@@ -75,9 +78,14 @@ class Objective:
         loss: Loss,
         regularizer: Callable[[Any], Any] | None,
         spec: TreeSpec,
-        samples: Sequence[tuple[bool, tuple[int, ...], Kind]],
+        samples: OracleData,
     ) -> Objective:
         """Record the loss of one sample and the regularizer.
+
+        Raises
+        ------
+        IndexError
+            If the loss uses integers of the data as indices and one is out of range.
 
         Warns
         -----
@@ -90,13 +98,13 @@ class Objective:
                 for path, shape in zip(spec.paths, spec.shapes, strict=True)
             ]
             rows = [
-                trace.csr_input(f"data[{k}]", shape[0])
-                if is_csr
-                else trace.input(f"data[{k}]", shape, batched=True, kind=kind)
-                for k, (is_csr, shape, kind) in enumerate(samples)
+                trace.csr_input(row.path, row.shape[0])
+                if row.is_csr
+                else trace.input(row.path, row.shape, batched=True, kind=row.kind)
+                for row in samples.rows
             ]
             params = spec.structure.unflatten(leaves)
-            outputs = {"loss": trace.call(loss, params, *rows).node}
+            outputs = {"loss": trace.call(loss, params, *samples.arguments(rows)).node}
             if regularizer is not None:
                 outputs["regularizer"] = trace.call(regularizer, params).node
         nodes = [leaf.node for leaf in leaves]
@@ -108,7 +116,15 @@ class Objective:
                 DisconnectedInputWarning,
             )
         functions = trace.builder.build(list(outputs.values()), list(outputs))
-        return cls(functions, spec, samples)
+        integers = trace.indices.inputs_among([row.node for row in rows])
+        objective = cls(functions, spec, samples.rows, integers)
+        objective.check_indices(samples)
+        return objective
+
+    def check_indices(self, samples: OracleData) -> None:
+        """Check data to be bound: what is used as an index must be in the range of its axis."""
+        for k, integers in self.integers:
+            integers.check(samples.arrays[k])
 
     def graph(self, kind: str, weighted: bool) -> _core.Graph:
         """Cut out the graph of "value", "grad" or "value_and_grad"."""

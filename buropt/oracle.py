@@ -42,9 +42,11 @@ def compile(
         is the whole objective.
     x0 : array or nested dict, list, tuple of arrays
         Start point; gives the parameters' shapes. Optimizers see one flat vector of shape (dim,).
-    data : array, CSR matrix, or tuple of them, optional
+    data : array, CSR matrix, or nested tuple, list, dict of them, optional
         One row per sample (axis 0). The loss gets the rows: of an array (N, ...) a row (...), of a
-        SciPy CSR matrix (N, d) a sparse row that supports products with x. Data that are
+        SciPy CSR matrix (N, d) a sparse row that supports products with x. ``data=(A, y)`` calls
+        ``loss(x, a, y)``, and ``data={"tokens": T, "label": y}`` calls ``loss(x, sample)`` with a
+        dict of rows. Arrays of integers are integers in the loss, and may be indices. Data that are
         contiguous and of the oracle's dtype are not copied, so do not change them afterwards.
     regularizer : callable, optional
         ``regularizer(x)``; added once to every value.
@@ -69,6 +71,8 @@ def compile(
     ------
     TypeError, ValueError
         If the loss cannot be traced, does not return one number, or shapes and lengths do not fit.
+    IndexError
+        If integers in the data are used as indices and one is out of range; the text names it.
     """
     vector, spec = flatten(x0, "x0", dtype)
     samples = read_data(data, spec.dtype)
@@ -116,7 +120,7 @@ class Oracle:
         self.threads = _read_threads(threads)
         self._spec = spec
         self._samples = samples
-        self._objective = Objective.trace(loss, regularizer, spec, samples.specs())
+        self._objective = Objective.trace(loss, regularizer, spec, samples)
         if samples.n == 0 and (workers is not None or weights is not None):
             raise ValueError("workers and weights need data, and this oracle has none")
         self._shards = read_shards(workers, samples.n) if samples.n else []

@@ -10,46 +10,86 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from buropt.trace.kinds import Kind, inexact, inexact_text, kind_of
-from buropt.tree import check_plain
+from buropt.trace.kinds import Kind, check_exact, kind_of
+from buropt.tree import Structure, check_plain, flatten_leaves
+
+
+class RowSpec(NamedTuple):
+    """What is known of a row of data without the data."""
+
+    path: str  # such as data[1] or data['tokens']
+    is_csr: bool
+    shape: tuple[int, ...]  # of one sample
+    kind: Kind  # whether it was given as floats, integers or booleans
 
 
 class OracleData(NamedTuple):
-    """Arrays of one row per sample, and how many rows they have."""
+    """Arrays of one row per sample, and how the loss gets the rows."""
 
     arrays: tuple[Any, ...]  # dense arrays of the oracle's dtype, or CSR
     n: int
-    kinds: tuple[Kind, ...]  # whether they were given as floats, integers or booleans
+    rows: tuple[RowSpec, ...]  # one for each array
+    structure: Structure  # the containers
 
-    def specs(self) -> list[tuple[bool, tuple[int, ...], Kind]]:
-        """(is CSR, shape of one sample, kind) for each array."""
-        return [
-            (sp.issparse(array), tuple(array.shape[1:]), kind)
-            for array, kind in zip(self.arrays, self.kinds, strict=True)
-        ]
+    def arguments(self, rows: Sequence[Any]) -> tuple[Any, ...]:
+        """The loss's arguments after the parameters: the parts of a tuple or list, or one tree."""
+        sample = self.structure.unflatten(rows)
+        return tuple(sample) if isinstance(sample, tuple | list) else (sample,)
+
+
+_EMPTY = OracleData((), 0, (), Structure("tuple"))
 
 
 def read_data(data: Any, dtype: np.dtype[Any]) -> OracleData:
     """Check the data of `compile` and convert them to the oracle's dtype where they differ."""
     if data is None:
-        return OracleData((), 0, ())
-    given = data if isinstance(data, tuple | list) else (data,)
-    arrays = tuple(_read_array(array, f"data[{k}]", dtype) for k, array in enumerate(given))
+        return _EMPTY
+    given, structure = flatten_leaves(_arrays_of_lists(data))
+    if structure.kind == "leaf":
+        structure = Structure("tuple", (structure,))
+    paths = structure.paths("data")
+    arrays = [_read_array(one, path, dtype) for one, path in zip(given, paths, strict=True)]
     if not arrays:
         raise ValueError("data is empty; pass a tuple of arrays, one row per sample, or None")
     n = arrays[0].shape[0]
-    for k, array in enumerate(arrays):
+    for path, array in zip(paths, arrays, strict=True):
         if array.shape[0] != n:
             raise ValueError(
-                f"data[{k}] has {array.shape[0]} samples and data[0] has {n}; every array needs "
+                f"{path} has {array.shape[0]} samples and {paths[0]} has {n}; every array needs "
                 "one row per sample"
             )
     if n == 0:
         raise ValueError("data has no samples; pass at least one row")
-    kinds = tuple(
-        "f" if sp.issparse(array) else kind_of(np.asarray(array).dtype) for array in given
+    rows = tuple(
+        RowSpec(path, sp.issparse(array), tuple(array.shape[1:]), _kind(one))
+        for path, array, one in zip(paths, arrays, given, strict=True)
     )
-    return OracleData(arrays, n, kinds)
+    return OracleData(tuple(arrays), n, rows, structure)
+
+
+def _arrays_of_lists(data: Any, is_top: bool = True) -> Any:
+    """The data with nested lists of numbers as arrays, so that other lists are containers."""
+    if isinstance(data, dict):
+        return {key: _arrays_of_lists(part, False) for key, part in data.items()}
+    if not isinstance(data, tuple | list):
+        return data
+    if not is_top and _is_numbers(data):
+        return np.asarray(data)
+    parts = [_arrays_of_lists(part, False) for part in data]
+    if isinstance(data, list):
+        return parts
+    return type(data)(*parts) if hasattr(data, "_fields") else tuple(parts)
+
+
+def _is_numbers(part: Any) -> bool:
+    """Whether it is a number or a nested list of numbers."""
+    if isinstance(part, tuple | list):
+        return all(_is_numbers(one) for one in part)
+    return isinstance(part, int | float | np.generic)
+
+
+def _kind(array: Any) -> Kind:
+    return "f" if sp.issparse(array) else kind_of(np.asarray(array).dtype)
 
 
 def _read_array(array: Any, name: str, dtype: np.dtype[Any]) -> Any:
@@ -70,10 +110,8 @@ def _read_array(array: Any, name: str, dtype: np.dtype[Any]) -> Any:
     if dense.ndim == 0:
         raise ValueError(f"{name} is a single number; data need one row per sample")
     check_real(dense, name)
-    integer = inexact(dense, dtype) if kind_of(dense.dtype) == "i" else None
-    if integer is not None:
-        what, instead = inexact_text(integer, dtype)
-        raise ValueError(f"{name} {what}. Instead: {instead}.")
+    if kind_of(dense.dtype) == "i":
+        check_exact(dense, name, dtype)
     return np.ascontiguousarray(dense, dtype)
 
 

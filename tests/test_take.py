@@ -163,9 +163,9 @@ def test_shapes_that_do_not_fit():
         bo.grad(lambda x: np.sum(primitive("take", x, np.zeros(2), 2)))(np.ones((2, 2)))
 
 
-def test_traced_indices_out_of_range_read_nan():
+def test_computed_indices_out_of_range_read_nan():
     def loss(table, tokens):
-        return np.sum(np.take(table, tokens, axis=0))
+        return np.sum(np.take(table, tokens + 0, axis=0))
 
     oracle = bo.compile(loss, np.array([1.0, 2.0]), data=np.array([[0, -1], [2, 0], [-3, 1]]))
     values = [oracle.value(oracle.x0, [i]) for i in range(3)]
@@ -207,8 +207,16 @@ def test_as_numpy(function):
 @pytest.mark.parametrize(
     ("function", "error", "text"),
     [
-        (lambda x: np.take(x, [0, 12]), IndexError, "index 12 is out of bounds for axis 0"),
-        (lambda x: np.take(x, [-4], axis=0), IndexError, "index -4 is out of bounds for axis 0"),
+        (
+            lambda x: np.take(x, [0, 12]),
+            IndexError,
+            "index 12 is out of bounds",
+        ),
+        (
+            lambda x: np.take(x, [-4], axis=0),
+            IndexError,
+            "index -4 is out of bounds for an axis",
+        ),
         (lambda x: np.take(x, [1.0]), TypeError, "the indices are floats"),
         (lambda x: np.take(x, []), TypeError, "the indices are floats"),
         (lambda x: np.take(x[:0], [0], axis=0), IndexError, "an axis of extent 0"),

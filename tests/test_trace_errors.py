@@ -85,7 +85,7 @@ ERRORS = [
     (lambda x: 0.5 in x, TraceError, ["`in` depends on a traced value"]),
     (lambda x: float(x[0]), TraceError, ["Python float", "np.exp(x) for math.exp(x)"]),
     (lambda x: int(x[0]), TraceError, ["Python int"]),
-    (lambda x: range(x[0]), TraceError, ["an index, a shape or a loop bound"]),
+    (lambda x: range(x[0]), TraceError, ["an index of a list or tuple, a shape or a loop bound"]),
     (lambda x: f"{x:.3f}", TraceError, ["no digits to format with '.3f'"]),
     (lambda x: np.array(x), TraceError, ["NumPy array", "np.stack([...])"]),
     (lambda x: np.array([x[0], x[1]]), TraceError, ["NumPy array", "np.stack([...])"]),
@@ -119,8 +119,7 @@ ERRORS = [
     (lambda x: np.frompyfunc(abs, 1, 1)(x), UnsupportedOpError, ["abs (vectorized)"]),
     (lambda x: x // 2, UnsupportedOpError, ["np.floor_divide"]),
     (lambda x: np.where(x > 0), UnsupportedOpError, ["np.where with a condition only"]),
-    (lambda x: x[np.array([0, 2])], UnsupportedOpError, ["index of type ndarray", "x[1:4]"]),
-    (lambda x: x[x > 0], UnsupportedOpError, ["traced value of shape (3,)", "np.where"]),
+    (lambda x: x[x > 0], UnsupportedOpError, ["traced mask of shape (3,)", "np.where"]),
     (lambda x: x[True], UnsupportedOpError, ["index of type bool"]),
     (lambda x: np.sum(x, dtype="f4"), UnsupportedOpError, ["np.sum: the argument dtype="]),
     (lambda x: x.sum(where=x > 0), UnsupportedOpError, ["np.sum: the argument where="]),
@@ -194,7 +193,7 @@ def test_the_stack_is_only_walked_for_errors(monkeypatch):
 def test_unknown_attributes_are_missing():
     with Trace() as trace:
         x = trace.input("x", (3,))
-    assert not hasattr(x, "max")
+    assert not hasattr(x, "partition")
     assert not hasattr(x, "no_such_thing")
     with pytest.raises(AttributeError, match="no attribute 'no_such_thing'"):
         x.no_such_thing  # noqa: B018

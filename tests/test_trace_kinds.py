@@ -19,8 +19,7 @@ def evaluate(function, dtype=np.float64):
         t = trace.input("t", (3,), kind="i")
         m = trace.input("m", (3,), kind="b")
         result = trace.lift(function(x, t, m))
-    unused = trace.builder.emit("multiply", [trace.constant(0.0).node, x.node])
-    graph = trace.builder.build([result.node, unused, t.node, m.node], ["r", "x", "t", "m"])
+    graph = trace.builder.build([result.node], ["result"])
     inputs = [np.asarray(value, dtype) for value in (FLOATS, INTEGERS, MASK)]
     return np.asarray(_core.Program(graph)(*inputs)[0]).astype(result.dtype)
 
@@ -174,7 +173,7 @@ def test_arguments_that_float32_cannot_hold_exactly():
     derivative = bo.grad(lambda x, t: np.sum(x * t))
     x = np.ones(2, np.float32)
     np.testing.assert_array_equal(derivative(x, np.array([3, 2**24])), [3.0, 2.0**24])
-    with pytest.raises(ValueError, match=r"argument t holds 16777217, but .* Instead: "):
+    with pytest.raises(ValueError, match=r"^t holds 16777217, but .* Instead: "):
         derivative(x, np.array([3, LARGE]))
     np.testing.assert_array_equal(derivative(np.ones(2), np.array([3, LARGE])), [3.0, LARGE])
 

@@ -176,6 +176,11 @@ class Compiled:
                     leaves[k] = trace.input(
                         paths[k], kind.shape, kind=kind.kind, is_array=kind.is_array
                     )
+            nodes = [
+                leaf.node
+                for leaf, kind in zip(leaves, kinds, strict=True)
+                if isinstance(kind, Input)
+            ]
             recorded = self._transform.record(trace, arguments.with_leaves(leaves), is_whole=True)
         self._warn_disconnected(trace, recorded, paths, leaves)
         graph = trace.builder.build([leaf.node for leaf in recorded.leaves], recorded.names)
@@ -190,7 +195,7 @@ class Compiled:
             program=program,
             dtype=dtype,
             masks=tuple(k for k, kind in enumerate(inputs) if kind.kind == "b"),
-            integers=tuple((k, name) for k, (name, kind) in enumerate(named) if kind.kind == "i"),
+            integers=trace.indices.inputs_among(nodes),
             shapes=shapes,
             dtypes=tuple(
                 dtype if k is None else gradient_dtype(cast(Input, kinds[k]), dtype)

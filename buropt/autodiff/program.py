@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buropt.trace.arguments import Input
-from buropt.trace.kinds import inexact, inexact_text
+from buropt.trace.indices import IntegerInput
 from buropt.tree import Structure, flatten_leaves
 
 Array: TypeAlias = NDArray[Any]
@@ -31,9 +31,8 @@ class Program:
         The graph's dtype.
     masks : tuple of int
         The inputs that are boolean arrays.
-    integers : tuple of (int, str)
-        The inputs that are arrays of integers, which the graph's dtype must hold exactly, and
-        their names.
+    integers : tuple of (int, IntegerInput)
+        The inputs that are arrays of integers, and what is required of them.
     shapes, dtypes : tuple
         Of each result.
     structure : Structure
@@ -47,7 +46,7 @@ class Program:
     program: Any
     dtype: np.dtype[Any]
     masks: tuple[int, ...]
-    integers: tuple[tuple[int, str], ...]
+    integers: tuple[tuple[int, IntegerInput], ...]
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[np.dtype[Any], ...]
     structure: Structure
@@ -105,11 +104,8 @@ class Program:
         inputs = list(leaves)
         for k in self.masks:
             inputs[k] = np.asarray(inputs[k], self.dtype)
-        for k, path in self.integers:
-            integer = inexact(inputs[k], self.dtype)
-            if integer is not None:
-                what, instead = inexact_text(integer, self.dtype)
-                raise ValueError(f"the argument {path} {what}. Instead: {instead}.")
+        for k, integers in self.integers:
+            integers.check(inputs[k])
         results = [
             result.astype(dtype, copy=False) if shape else dtype.type(result)
             for result, shape, dtype in zip(

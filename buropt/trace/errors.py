@@ -72,13 +72,18 @@ def location(name: str) -> str:
     name : str
         The function being traced.
     """
+    return f"Raised while tracing {place(name)}"
+
+
+def place(name: str) -> str:
+    """Where the user's expression stands: `loss, at model.py:17: a @ x`, with a full stop."""
     frame = _user_frame()
     if frame is None:
-        return f"Raised while tracing {name}."
+        return f"{name}."
     path, line = frame.f_code.co_filename, frame.f_lineno
     source = linecache.getline(path, line, frame.f_globals).strip()
     source = source if len(source) <= 60 else source[:57] + "..."
-    return f"Raised while tracing {name}, at {path}:{line}" + (f": `{source}`." if source else ".")
+    return f"{name}, at {path}:{line}" + (f": `{source}`." if source else ".")
 
 
 def warn(message: str, category: type[Warning]) -> None:

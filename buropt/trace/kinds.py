@@ -50,3 +50,11 @@ def inexact_text(integer: int, dtype: np.dtype[Any]) -> tuple[str, str]:
         instead += ", or compute in float64"
     what = f"holds {integer}, but {dtype} tells integers apart only up to {_LARGEST[dtype]}"
     return what, instead
+
+
+def check_exact(integers: NDArray[Any], name: str, dtype: np.dtype[Any]) -> None:
+    """Raise `ValueError` if an array of integers that is called `name` has an inexact one."""
+    integer = inexact(integers, dtype)
+    if integer is not None:
+        what, instead = inexact_text(integer, dtype)
+        raise ValueError(f"{name} {what}. Instead: {instead}.")

@@ -17,6 +17,7 @@ from buropt.trace.errors import (
     function_name,
     location,
 )
+from buropt.trace.indices import Indices, IntegerInput
 from buropt.trace.kinds import Kind, inexact, inexact_text, kind_of
 from buropt.trace.operators import Memory
 from buropt.trace.randomness import watch_random_draws
@@ -51,6 +52,8 @@ class Trace:
     dtype : numpy.dtype
     name : str
         The function being traced, for error messages.
+    indices : Indices
+        Which inputs of integers are used as indices.
     """
 
     def __init__(self, dtype: DTypeLike = np.float64) -> None:
@@ -59,6 +62,7 @@ class Trace:
             raise TypeError(f"a graph computes in float64 or float32, got dtype {self.dtype}")
         self.builder = _core.Builder(self.dtype.name)
         self.name = "a function"
+        self.indices = Indices()
         self._is_open = True
 
     def __enter__(self) -> Trace:
@@ -106,6 +110,8 @@ class Trace:
             scalar. Left out: an array if it has an axis.
         """
         node = self.builder.input(name, tuple(shape), batched=batched)
+        if kind == "i":
+            self.indices.add_input(node, IntegerInput(name, tuple(shape), self.dtype, batched))
         owned = len(shape) > 0 if is_array is None else is_array
         return Tracer(self, node, kind, Memory(name) if owned else None)
 
@@ -115,7 +121,10 @@ class Trace:
 
     def constant(self, value: NDArray[Any] | float, kind: Kind = "f") -> Tracer:
         """A constant, cast to the graph's dtype and copied."""
-        return Tracer(self, self.builder.constant(np.asarray(value, self.dtype)), kind, None)
+        node = self.builder.constant(np.asarray(value, self.dtype))
+        if kind == "i":
+            self.indices.add_constant(node, np.asarray(value))
+        return Tracer(self, node, kind, None)
 
     def lift(self, value: Any) -> Tracer:
         """The operand as a tracer of this recording: a tracer, array, number or nested list.
@@ -189,6 +198,8 @@ class Trace:
         except ValueError as error:
             text = str(error).rstrip(".")
             raise ValueError(f"{text}. {location(self.name)}") from None
+        if kind == "i":
+            self.indices.add_node(node, op, nodes, attributes)
         return Tracer(self, node, kind, None)
 
     def fresh(self, tracer: Tracer) -> Tracer:

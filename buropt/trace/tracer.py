@@ -24,6 +24,7 @@ from buropt.trace.dispatch import (
 from buropt.trace.errors import TraceError, UnsupportedAttributeError, location
 from buropt.trace.indexing import index
 from buropt.trace.kinds import Kind
+from buropt.trace.methods import method
 from buropt.trace.operators import Memory, binary, in_place, reflected
 from buropt.trace.sparse import SparseRow
 from buropt.trace.ufuncs import cast
@@ -89,6 +90,11 @@ class Tracer:
         return self.kind == "b"
 
     @property
+    def real(self) -> Tracer:
+        """Itself: there are no complex numbers."""
+        return self
+
+    @property
     def T(self) -> Tracer:
         """The transpose."""
         return self.transpose()
@@ -144,6 +150,12 @@ class Tracer:
         return call_function(self.trace, func, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        if self.kind == "i":
+            self.refuse(
+                "a traced integer cannot be an index into an array that is not traced, nor be "
+                "converted to a NumPy array",
+                "np.choose(i, array) for array[i], or np.take_along_axis for more than one row",
+            )
         self.refuse(
             "a traced value cannot be converted to a NumPy array, nor put into one by item "
             "assignment (out[i] = x)",
@@ -244,13 +256,15 @@ class Tracer:
 
     def __index__(self) -> NoReturn:
         self.refuse(
-            "a traced value cannot be an index, a shape or a loop bound",
-            "np.where(condition, a, b) to select, or an int that does not depend on the traced "
-            "arguments",
+            "a traced value cannot be an index of a list or tuple, a shape or a loop bound",
+            "np.choose(i, choices) to look something up, np.where(condition, a, b) to select, "
+            " or an int that does not depend on the traced arguments",
         )
 
-    def __round__(self, digits: int | None = None) -> NoReturn:
-        raise unsupported(self.trace, "np.round")
+    def __round__(self, digits: int | None = None) -> Any:
+        rounded = self._method(np.round, digits or 0)
+        # As for NumPy's scalars, `round(x)` is an integer.
+        return self.trace.integer(rounded) if digits is None and not self.shape else rounded
 
     def __format__(self, spec: str) -> str:
         if spec:
@@ -275,23 +289,11 @@ class Tracer:
 
     # Methods
 
-    def sum(self, *args: Any, **kwargs: Any) -> Tracer:
-        """`np.sum(self, axis, keepdims=...)`."""
-        return self._method(np.sum, *args, **kwargs)
-
-    def mean(self, *args: Any, **kwargs: Any) -> Tracer:
-        """`np.mean(self, axis, keepdims=...)`."""
-        return self._method(np.mean, *args, **kwargs)
-
     def dot(self, other: Any, **kwargs: Any) -> Any:
         """`np.dot(self, other)`."""
         if isinstance(other, SparseRow):
             return self @ other
         return self._method(np.dot, other, **kwargs)
-
-    def clip(self, *args: Any, **kwargs: Any) -> Tracer:
-        """`np.clip(self, low, high)`."""
-        return self._method(np.clip, *args, **kwargs)
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Tracer:
         """`np.reshape(self, shape)`; the shape may be given as separate integers."""
@@ -302,14 +304,6 @@ class Tracer:
         if len(axes) == 1 and not isinstance(axes[0], int):
             axes = axes[0]
         return self._method(np.transpose, axes or None)
-
-    def swapaxes(self, axis1: int, axis2: int) -> Tracer:
-        """`np.swapaxes(self, axis1, axis2)`."""
-        return self._method(np.swapaxes, axis1, axis2)
-
-    def squeeze(self, axis: Any = None) -> Tracer:
-        """`np.squeeze(self, axis)`."""
-        return self._method(np.squeeze, axis)
 
     def ravel(self, order: str = "C") -> Tracer:
         """`np.ravel(self)`."""
@@ -346,7 +340,11 @@ class Tracer:
         result: Tracer = call_function(self.trace, function, (self, *args), kwargs)
         return result
 
-    def __getattr__(self, name: str) -> NoReturn:
+    def __getattr__(self, name: str) -> Any:
+        """The other methods of arrays, which `methods.py` lists."""
         if name.startswith("_") or not hasattr(np.ndarray, name):
             raise AttributeError(f"traced values have no attribute {name!r}")
+        found = method(self, name)
+        if found is not None:
+            return found
         raise UnsupportedAttributeError(str(unsupported(self.trace, f"ndarray.{name}")))
