@@ -21,5 +21,6 @@ std::vector<Op> batch_ops();
 std::vector<Op> matmul_ops();
 std::vector<Op> sparse_ops();
 std::vector<Op> take_ops();
+std::vector<Op> extremum_ops();
 
 }  // namespace buropt
