@@ -61,6 +61,15 @@ class FunctionRow:
 
 UFUNCS: dict[np.ufunc, UfuncRule] = {}
 FUNCTIONS: dict[Callable[..., Any], FunctionRow] = {}
+# ufunc.reduce, for the ufuncs whose reduction is a function of its own.
+REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
+    np.add: np.sum,
+    np.multiply: np.prod,
+    np.maximum: np.max,
+    np.minimum: np.min,
+    np.logical_and: np.all,
+    np.logical_or: np.any,
+}
 # scipy.special's ufuncs by name: importing that package just to list it would double start-up.
 SCIPY_UFUNCS: dict[str, UfuncRule] = {}
 

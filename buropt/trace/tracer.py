@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from buropt.trace.dispatch import (
+    REDUCTIONS,
     call_function,
     find_ufunc,
     graph_kind,
@@ -126,8 +127,8 @@ class Tracer:
         trace, name = self.trace, public_name(ufunc)
         if kwargs.get("out") is not None:
             self._refuse_out(name, kwargs["out"])
-        if method == "reduce" and ufunc is np.add:
-            return call_function(trace, np.sum, inputs, {"axis": 0} | kwargs)
+        if method == "reduce" and ufunc in REDUCTIONS:
+            return call_function(trace, REDUCTIONS[ufunc], inputs, {"axis": 0} | kwargs)
         if method != "__call__":
             raise unsupported(trace, f"{name}.{method}")
         operands = [trace.lift(value) for value in inputs]

@@ -68,10 +68,10 @@ template <class F>
 void reverse(Emitter& e, const NodeView& node, NodeId cotangent, std::span<NodeId> cotangents) {
   const Shape whole = e.type(node.inputs[0]).shape;
   const Attributes kept(kept_shape(whole, reduced_axes(F::name, whole, node.attributes)));
-  cotangents[0] = e.emit("extremum_vjp",
-                         {e.emit("reshape", {cotangent}, kept), node.inputs[0],
-                          e.emit("reshape", {node.id}, kept)},
-                         Attributes(node.attributes[0]));
+  cotangents[0] = e.emit(
+      "extremum_vjp",
+      {e.emit("reshape", {cotangent}, kept), node.inputs[0], e.emit("reshape", {node.id}, kept)},
+      Attributes(node.attributes[0]));
 }
 
 // ---- kernels of the value. numbers: outer, n, inner, and the elements of a sample on both sides.
@@ -190,8 +190,7 @@ NodeId expand(Emitter& e, std::span<const NodeId> inputs, const Attributes& attr
   const NodeId equal = e.emit("equal", {inputs[1], extremum});
   const NodeId count = e.emit("sum", {equal}, Attributes(attributes[0], {1}));
   const NodeId share = e.emit("divide", {cotangent, e.emit("where", {is_nan, nan, count})});
-  const NodeId nothing =
-      e.emit("logical_and", {is_nan, e.emit("equal", {cotangent, zero})});
+  const NodeId nothing = e.emit("logical_and", {is_nan, e.emit("equal", {cotangent, zero})});
   const NodeId used = e.emit("where", {nothing, zero, share});
   return e.emit("where", {e.emit("logical_or", {equal, is_nan}), used, zero});
 }
@@ -215,7 +214,7 @@ void vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
         T count = 0;
         for (std::int64_t r = 0; r < n; ++r) count += in[r * inner + i] == best ? T(1) : T(0);
         const bool all = std::isnan(best);
-        const T share = !all          ? given / count
+        const T share = !all         ? given / count
                         : given == 0 ? T(0)
                                      : std::numeric_limits<T>::quiet_NaN();
         for (std::int64_t r = 0; r < n; ++r) {
