@@ -1,13 +1,18 @@
-"""One test a line of docs/conventions.md, under the name that the line gives."""
+"""One test a line of docs/conventions.md, under the name that the line gives.
+
+The files test_conventions_*.py hold further tests; each has them in the order of the page.
+"""
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from pointwise import INF, MANY, NAN, check
 from scipy.special import expit
 
 import buropt as bo
@@ -16,174 +21,21 @@ from buropt.problems import logistic
 from buropt.random import Key
 
 PAGE = Path(__file__).parents[1] / "docs" / "conventions.md"
-MANY = 8192  # elements: more than the scalar executor takes; sums of so many are exact here
-INF, NAN = np.inf, np.nan
-
-
-def check(f, point, value, *slopes):
-    """f has this value and these slopes at the point: as single numbers, and as large arrays."""
-    point = [float(number) for number in point]
-    for k, slope in enumerate(slopes):
-        np.testing.assert_array_equal(bo.value_and_grad(f, argnums=k)(*point), (value, slope))
-        for dtype in (np.float64, np.float32):
-            arrays = [np.full(MANY, number, dtype) for number in point]
-            total, many = bo.value_and_grad(lambda *x: np.sum(f(*x)), argnums=k)(*arrays)
-            np.testing.assert_array_equal(total, MANY * value)
-            np.testing.assert_array_equal(many, np.full(MANY, slope))
-            assert many.dtype == dtype
 
 
 def test_every_line_has_its_test():
     lines = [line for line in PAGE.read_text().splitlines() if line.startswith("- ")]
     named = [re.findall(r"`(test_\w+)`", line) for line in lines]
     assert [len(names) for names in named] == [1] * len(lines)
-    tests = [name for name in globals() if name.startswith("test_")]
-    assert [name for (name,) in named] == tests[1:]  # this one aside, in the page's order
-
-
-# Kinks
-
-
-def test_abs_at_zero():
-    check(np.abs, [0], 0, 0)
-    check(np.abs, [-2], 2, -1)
-
-
-@pytest.mark.parametrize("x", [-3, 0, 3])
-def test_sign_has_slope_zero(x):
-    check(np.sign, [x], np.sign(x), 0)
-
-
-def test_ties_share_equally():
-    for f in (np.maximum, np.minimum):
-        check(f, [1, 1], 1, 0.5, 0.5)
-        check(f, [INF, INF], INF, 0.5, 0.5)
-        check(f, [0.0, -0.0], 0, 0.5, 0.5)
-
-
-def test_maximum_propagates_nan():
-    for f in (np.maximum, np.minimum):
-        check(f, [NAN, 1], NAN, NAN, NAN)
-        check(f, [1, NAN], NAN, NAN, NAN)
-
-
-def test_clip_on_its_border():
-    for x, slope in [(-1, 0), (0, 1), (0.5, 1), (1, 1), (2, 0), (NAN, 1)]:
-        check(lambda x: np.clip(x, 0, 1), [x], np.clip(x, 0, 1), slope)
-
-
-def test_comparisons_have_derivative_zero():
-    check(lambda x: (x >= 0) * x, [2], 2, 1)
-    check(lambda x: x + (x > 1) * ~(x < 0), [2], 3, 1)
-
-
-def test_masks_are_zero_or_one():
-    x = np.array([-1.0, 0.0, 2.0, 3.0])
-    count, slope = bo.value_and_grad(lambda x: np.sum(x > 0) + 0 * x[0])(x)
-    assert (count, list(slope)) == (2.0, [0.0] * 4)
-
-
-def test_nan_as_a_condition_is_true():
-    check(lambda x, a, b: np.where(x, a, b), [NAN, 1, 2], 1, 0, 1, 0)
-
-
-# Poles, borders and infinities
-
-
-def test_division_by_zero():
-    check(np.divide, [1, 0], INF, INF, -INF)
-    check(np.divide, [0, 0], NAN, INF, NAN)
-    check(np.reciprocal, [0], INF, -INF)
-    check(lambda x: x**-2, [0], INF, -INF)
-
-
-def test_sqrt_at_zero():
-    check(np.sqrt, [0], 0, INF)
-    check(np.sqrt, [-1], NAN, NAN)
-
-
-def test_zero_cotangent_meets_infinite_slope():
-    check(lambda x: 0 * np.sqrt(x), [0], 0, 0)
-    check(lambda x: 0 * np.log(x + 1), [-1], NAN, 0)  # the value itself is 0 times -inf
-    check(lambda x: 0 * np.log1p(x), [-1], NAN, 0)
-    check(lambda a, b: 0 * (a / b), [1, 0], NAN, 0, 0)
-    check(lambda x: 0 * np.reciprocal(x), [0], NAN, 0)
-    check(lambda a, b: 0 * a**b, [0, 0.25], 0, 0, 0)
-
-
-def test_log_at_and_below_zero():
-    check(np.log, [0], -INF, INF)
-    check(np.log, [-2], NAN, -0.5)
-
-
-def test_branch_not_taken_contributes_zero():
-    check(lambda x: np.where(x > 0, np.sqrt(x), 0.0), [0], 0, 0)
-    check(lambda x: np.where(x > 0, 1 / x, x), [0], 0, 1)
-    check(lambda x: np.where(x > 0, np.log(x), x), [-1], -1, 1)
-    check(lambda x: np.where(x < 9, x, np.exp(np.exp(np.exp(x)))), [8], 8, 1)
-    curvature = bo.grad(bo.grad(lambda x: np.where(x > 0, np.sqrt(x), x * x)))
-    assert curvature(0.0) == 2.0
-    M, x = np.array([[INF, 1.0], [2.0, NAN]]), np.array([1.0, 2.0])
-    for product in (lambda x: M[0] @ x, lambda x: x @ M[1], lambda x: np.sum(M @ x.reshape(2, 1))):
-        gradient = bo.grad(lambda x, f=product: np.where(x[0] > 5, f(x), x[1]))(x)
-        np.testing.assert_array_equal(gradient, [0.0, 1.0])
-
-
-def test_norm_at_zero():
-    def gradient(f):
-        return bo.grad(f)(np.zeros(3))
-
-    np.testing.assert_array_equal(gradient(lambda x: np.sqrt(x @ x)), [NAN] * 3)
-    guarded = gradient(lambda x: np.where(x @ x > 0, np.sqrt(x @ x), 0.0))
-    np.testing.assert_array_equal(guarded, [0.0] * 3)
-
-
-def test_integer_power_uses_no_logarithm():
-    check(lambda x: x**3, [-2], -8, 12)
-    check(lambda x: x**3, [0], 0, 0)
-    check(lambda x: x**1, [0], 0, 1)
-    check(lambda x: x**2.0, [-3], 9, -6)
-    check(lambda x: x**-2, [-2], 0.25, 0.25)
-
-
-@pytest.mark.parametrize("x", [0, -1, INF, NAN])
-def test_power_zero_is_one(x):
-    with pytest.warns(bo.DisconnectedInputWarning):
-        check(lambda x: x**0, [x], 1, 0)
-
-
-def test_fractional_power():
-    check(lambda x: x**0.5, [4], 2, 0.25)
-    check(lambda x: x**0.5, [0], 0, INF)
-    check(lambda x: x**1.5, [0], 0, 0)
-    check(lambda x: x**1.5, [-1], NAN, NAN)
-
-
-def test_traced_power_at_base_zero():
-    check(np.power, [0, 2], 0, 0, 0)
-    check(np.power, [0, 0], 1, 0, 0)
-
-
-def test_logaddexp_of_infinities():
-    check(np.logaddexp, [INF, INF], INF, 0.5, 0.5)
-    check(np.logaddexp, [-INF, -INF], -INF, 0, 0)
-    check(np.logaddexp, [3, -INF], 3, 1, 0)
-    check(np.logaddexp, [INF, -INF], INF, 1, 0)
-
-
-def test_logaddexp_tails():
-    def loss(m):
-        return np.logaddexp(0.0, -m)
-
-    check(loss, [-800], 800, -1)
-    check(loss, [800], 0, 0)
-    curvature, third = bo.grad(bo.grad(loss)), bo.grad(bo.grad(bo.grad(loss)))
-    assert [curvature(m) for m in (-800.0, 0.0, 800.0)] == [0.0, 0.25, 0.0]
-    assert [third(m) for m in (-800.0, 800.0)] == [0.0, 0.0]
-
-
-def test_overflow_is_not_repaired():
-    check(lambda m: np.log(1 + np.exp(-m)), [-800], INF, NAN)
+    in_order = [name for (name,) in named]
+    tests = []
+    for path in sorted(Path(__file__).parent.glob("test_conventions*.py")):
+        room = importlib.import_module(path.stem)
+        own = [name for name in vars(room) if name.startswith("test_")]
+        own = [name for name in own if name != "test_every_line_has_its_test"]
+        assert own == [name for name in in_order if name in own], f"{path.name}: the page's order"
+        tests += own
+    assert sorted(in_order) == sorted(tests)
 
 
 # Numbers

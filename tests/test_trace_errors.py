@@ -110,14 +110,12 @@ ERRORS = [
     (lambda x: np.reshape(x, 3, "F"), UnsupportedOpError, ["np.reshape", "order="]),
     (lambda x: (x > 0) - (x < 0), TraceError, ["np.subtract is not defined for booleans"]),
     (lambda x: np.linalg.norm(x), UnsupportedOpError, ["np.linalg.norm", "np.sqrt(np.sum(x * x))"]),
-    (lambda x: np.tan(x), UnsupportedOpError, ["np.tan", "np.sin(x) / np.cos(x)"]),
-    (lambda x: x.nonzero(), UnsupportedOpError, ["ndarray.nonzero", "np.where(condition, a, b)"]),
     (lambda x: np.add.outer(x, x), UnsupportedOpError, ["np.add.outer", "perhaps np.outer"]),
     (lambda x: np.subtract.reduce(x), UnsupportedOpError, ["np.subtract.reduce"]),
     (lambda x: np.fft.fft(x), UnsupportedOpError, ["np.fft.fft", "supported_functions"]),
-    (lambda x: scipy.special.gammaln(x), UnsupportedOpError, ["scipy.special.gammaln"]),
+    (lambda x: scipy.special.ellipk(x), UnsupportedOpError, ["scipy.special.ellipk"]),
     (lambda x: np.frompyfunc(abs, 1, 1)(x), UnsupportedOpError, ["abs (vectorized)"]),
-    (lambda x: x // 2, UnsupportedOpError, ["np.floor_divide"]),
+    (lambda x: np.nextafter(x, 2), UnsupportedOpError, ["np.nextafter"]),
     (lambda x: np.where(x > 0), UnsupportedOpError, ["np.where with a condition only"]),
     (lambda x: x[x > 0], UnsupportedOpError, ["traced mask of shape (3,)", "np.where"]),
     (lambda x: x[True], UnsupportedOpError, ["index of type bool"]),
@@ -187,7 +185,7 @@ def test_the_stack_is_only_walked_for_errors(monkeypatch):
     monkeypatch.setattr(errors, "_user_frame", walk)
     traced(lambda x: np.sum(np.where(np.sin(x)[1:] > 0, 2.0 * x[:1], 1) ** 2).reshape(1))
     with pytest.raises(AssertionError, match="walked the stack"):
-        traced(lambda x: np.tan(x))
+        traced(lambda x: np.nextafter(x, 2))
 
 
 def test_unknown_attributes_are_missing():

@@ -22,9 +22,8 @@ from buropt.trace.kinds import Kind
 
 if TYPE_CHECKING:
     from buropt.trace.recording import Trace
-    from buropt.trace.tracer import Tracer
 
-UfuncRule: TypeAlias = "Callable[..., Tracer]"
+UfuncRule: TypeAlias = Callable[..., Any]
 FunctionRule: TypeAlias = Callable[..., Any]
 Rule = TypeVar("Rule", bound=FunctionRule)
 

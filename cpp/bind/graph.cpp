@@ -140,7 +140,17 @@ nb::list list_ops() {
     row["arity"] = record.arity;
     row["elementwise"] = record.elementwise;
     row["derived"] = record.derived;
-    row["domain"] = nb::make_tuple(record.domain[0], record.domain[1]);
+    nb::list domain;
+    for (int k = 0; k < std::max(record.arity, 1); ++k) {
+      const auto [low, high] = record.domain[std::min<std::size_t>(static_cast<std::size_t>(k), 2)];
+      domain.append(nb::make_tuple(low, high));
+    }
+    row["domain"] = domain;
+    nb::list attributes;
+    for (const std::string_view name : record.attributes) {
+      if (!name.empty()) attributes.append(std::string(name));
+    }
+    row["attributes"] = attributes;
     result.append(row);
   }
   return result;

@@ -24,8 +24,9 @@ struct ExpConstants<double> {
   static constexpr double kZero = -746.0;
   static constexpr double kSubnormal = -707.0;
   static constexpr double kOverflow = 710.0;
-  static constexpr double kMinusOne = -40.0;    // expm1 is -1 from here down
-  static constexpr double kIdentity = 0x1p-54;  // expm1 is x for smaller |x|
+  static constexpr double kHalfOverflow = 710.5;  // e^x / 2 is infinite above
+  static constexpr double kMinusOne = -40.0;      // expm1 is -1 from here down
+  static constexpr double kIdentity = 0x1p-54;    // expm1 is x for smaller |x|
   // Error of r^2 h(r): 2^-57.9 relative to e^r.
   static constexpr double kExp[] = {
       0x1.000000000000ap-1,  0x1.5555555555503p-3,  0x1.5555555550699p-5,  0x1.1111111125942p-7,
@@ -46,6 +47,7 @@ struct ExpConstants<float> {
   static constexpr float kZero = -104.0f;
   static constexpr float kSubnormal = -86.0f;
   static constexpr float kOverflow = 89.0f;
+  static constexpr float kHalfOverflow = 89.5f;
   static constexpr float kMinusOne = -18.0f;
   static constexpr float kIdentity = 0x1p-25f;
   // 2^-28.2 and 2^-31.1.
@@ -78,8 +80,9 @@ BUROPT_INLINE DoubleWord<T> exp_of_difference(T high, T low) noexcept {
   return {y * factor, fma(scale, fraction, scale - y) * factor};
 }
 
-// e^x - 1 = 2 (scale * fraction + (scale - 1/2)), where scale is a power of two. The half keeps the
-// scale finite for every x whose result is; x must not be below kMinusOne.
+// e^x - 1 = 2^h (scale * fraction + (scale - 2^-h)), where scale is a power of two and h is the
+// number of halvings. One keeps the scale finite for every x whose result is, two for every x with
+// a finite hyperbolic sine; x must not be below kMinusOne.
 template <Real T>
 struct Expm1Parts {
   T scale;
@@ -87,7 +90,7 @@ struct Expm1Parts {
   T fraction_error;  // fraction + fraction_error is good to a fifth of a unit in the last place
 };
 
-template <Real T>
+template <int kHalvings = 1, Real T>
 BUROPT_INLINE Expm1Parts<T> expm1_parts(T x) noexcept {
   using C = ExpConstants<Scalar<T>>;
   using Bits = UIntOf<T>;
@@ -100,7 +103,7 @@ BUROPT_INLINE Expm1Parts<T> expm1_parts(T x) noexcept {
   const T r_error = (high - r) - low;  // counts double where the result cancels
   const T curve = fma(r * r, polynomial(r, C::kExpm1), r_error);
   const T fraction = r + curve;
-  const T scale = from_bits<T>((n_bits + Bits(Format<T>::kBias - 1)) << kMantissa);
+  const T scale = from_bits<T>((n_bits + Bits(Format<T>::kBias - kHalvings)) << kMantissa);
   return {scale, fraction, curve - (fraction - r)};
 }
 

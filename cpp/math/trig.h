@@ -1,4 +1,4 @@
-// sin and cos.
+// sin, cos and tan.
 //
 // |x| = n pi/2 + r with |r| <= pi/4, r in two words; both series are evaluated and the quadrant n
 // mod 4 picks one and its sign. Very large arguments, and the very rare ones that come so close to
@@ -130,6 +130,16 @@ BUROPT_INLINE T cos(T x) noexcept {
   const T y = detail::turned_sin(q, q.n + UIntOf<T>(1));
   return detail::replace_where(
       q.hard, y, x, +[](Scalar<T> lane) noexcept { return std::cos(lane); });
+}
+
+template <Real T>
+BUROPT_INLINE T tan(T x) noexcept {
+  const auto q = detail::reduce_and_evaluate(abs(x));
+  const MaskOf<T> odd_quarter = (q.n & UIntOf<T>(1)) != UIntOf<T>(0);
+  const T y = select(odd_quarter, -q.cos_r, q.sin_r) / select(odd_quarter, q.sin_r, q.cos_r);
+  const T odd = from_bits<T>(bits(y) ^ sign_bit(x));
+  return detail::replace_where(
+      q.hard, odd, x, +[](Scalar<T> lane) noexcept { return std::tan(lane); });
 }
 
 }  // namespace buropt

@@ -143,7 +143,7 @@ struct Sqrt {
   static constexpr int arity = 1;
   static constexpr bool fused = true, singular = true;
   static constexpr From slope_from = From::output;
-  static constexpr std::array<double, 2> domain{0.01, 9};
+  static constexpr Interval domain{0.01, 9};
   template <class T>
   static T value(T x) {
     return sqrt(x);

@@ -14,9 +14,11 @@
 //   singular = true  a zero cotangent gives zero, whatever the slope is
 //   identity(e, inputs)         a simpler node of the same value, or kNone
 //   piecewise_constant = true   no derivative (comparisons, sign)
-//   domain           where tests sample
+//   domain           where tests sample: one range for all operands, or a list with one for each
+// A binary struct without slope_a or slope_b does not move with that operand.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <tuple>
@@ -47,6 +49,16 @@ template <class F>
 constexpr bool is_piecewise_constant() {
   if constexpr (requires { F::piecewise_constant; }) return F::piecewise_constant;
   return false;
+}
+/// Whether the value moves with operand K.
+template <class F, int K>
+constexpr bool has_slope() {
+  if constexpr (F::arity == 1)
+    return K == 0 && requires { &F::template slope<Symbol>; };
+  else if constexpr (K == 0)
+    return requires { &F::template slope_a<Symbol>; };
+  else
+    return requires { &F::template slope_b<Symbol>; };
 }
 template <class F>
 constexpr From slope_from() {
@@ -217,8 +229,8 @@ NodeId emit_pull(Emitter& e, const NodeView& node, NodeId cotangent) {
 template <class F>
 void reverse(Emitter& e, const NodeView& node, NodeId cotangent, std::span<NodeId> cotangents) {
   if constexpr (!is_piecewise_constant<F>()) {
-    cotangents[0] = emit_pull<F, 0>(e, node, cotangent);
-    if constexpr (F::arity == 2) cotangents[1] = emit_pull<F, 1>(e, node, cotangent);
+    if constexpr (has_slope<F, 0>()) cotangents[0] = emit_pull<F, 0>(e, node, cotangent);
+    if constexpr (has_slope<F, 1>()) cotangents[1] = emit_pull<F, 1>(e, node, cotangent);
   }
 }
 
@@ -230,7 +242,10 @@ Op basic_record() {
   record.arity = F::arity;
   record.elementwise = true;
   record.in_place = true;
-  if constexpr (requires { F::domain; }) record.domain = F::domain;
+  if constexpr (requires { Interval(F::domain); })
+    record.domain.fill(F::domain);
+  else if constexpr (requires { F::domain; })
+    std::copy(F::domain.begin(), F::domain.end(), record.domain.begin());
   record.simplify = simplify_named<F>;
   record.infer = infer_named<F>;
   record.lower = lower<F, F::arity>;
@@ -269,8 +284,8 @@ void append(std::vector<Op>& ops) {
     record.reverse = reverse<F>;
   ops.push_back(record);
   if constexpr (is_fused<F>()) {
-    ops.push_back(pull_record<F, 0>());
-    if constexpr (F::arity == 2) ops.push_back(pull_record<F, 1>());
+    if constexpr (has_slope<F, 0>()) ops.push_back(pull_record<F, 0>());
+    if constexpr (has_slope<F, 1>()) ops.push_back(pull_record<F, 1>());
   }
 }
 

@@ -1,4 +1,4 @@
-// exp, expm1, log, log1p, logaddexp, softplus, expit, tanh.
+// exp, expm1, log, log1p, logaddexp, softplus, expit.
 #include "math/elementary.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
@@ -40,7 +40,7 @@ struct Log {
   static constexpr int arity = 1;
   static constexpr bool fused = true, singular = true;
   static constexpr From slope_from = From::input;
-  static constexpr std::array<double, 2> domain{0.05, 9};
+  static constexpr Interval domain{0.05, 9};
   template <class T>
   static T value(T x) {
     return log(x);
@@ -56,7 +56,7 @@ struct Log1p {
   static constexpr int arity = 1;
   static constexpr bool fused = true, singular = true;
   static constexpr From slope_from = From::input;
-  static constexpr std::array<double, 2> domain{-0.9, 9};
+  static constexpr Interval domain{-0.9, 9};
   template <class T>
   static T value(T x) {
     return log1p(x);
@@ -130,28 +130,10 @@ struct Softplus {
   }
 };
 
-struct Tanh {
-  static constexpr std::string_view name = "tanh", doc = "Hyperbolic tangent.";
-  static constexpr int arity = 1;
-  static constexpr bool fused = true;
-  static constexpr From slope_from = From::input;
-  template <class T>
-  static T value(T x) {
-    return tanh(x);
-  }
-  // sech^2 from exp(-2|x|); 1 - y * y would lose its digits from |x| = 3 on.
-  template <class T>
-  static T slope(T x, T) {
-    const T e = exp(T(-2) * abs(x));
-    const T s = T(1) + e;
-    return T(4) * e / (s * s);
-  }
-};
-
 }  // namespace
 
 std::vector<Op> exponential_ops() {
-  return elementwise_ops<Exp, Expm1, Log, Log1p, Expit, Logaddexp, Softplus, Tanh>();
+  return elementwise_ops<Exp, Expm1, Log, Log1p, Expit, Logaddexp, Softplus>();
 }
 
 }  // namespace buropt

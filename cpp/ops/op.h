@@ -147,6 +147,8 @@ enum class Batching {
   spreads,  ///< always batched
 };
 
+using Interval = std::array<double, 2>;
+
 /// In which operands a primitive is linear; its tangent is then the primitive itself again.
 enum class Linearity {
   none,
@@ -170,7 +172,8 @@ struct Op {
   bool opaque = false;
   /// Result may overwrite an operand of the same size.
   bool in_place = false;
-  std::array<double, 2> domain{-3, 3};  ///< where tests sample the operands
+  /// Where tests sample the operands: a range for each of the first few.
+  std::array<Interval, 3> domain{{{-3, 3}, {-3, 3}, {-3, 3}}};
 
   /// A node that has the value asked for, or kNone to emit the primitive as it stands.
   NodeId (*simplify)(Emitter& e, std::span<const NodeId> inputs,

@@ -10,7 +10,7 @@ struct Power {
   static constexpr std::string_view name = "power", doc = "a to the power b.";
   static constexpr int arity = 2;
   static constexpr bool fused = true, singular = true;
-  static constexpr std::array<double, 2> domain{0.1, 3};
+  static constexpr Interval domain{0.1, 3};
   template <class T>
   static T value(T a, T b) {
     return pow(a, b);

@@ -86,6 +86,11 @@ inline Symbol cos(Symbol x) { return apply("cos", {x}); }
 inline Symbol sqrt(Symbol x) { return apply("sqrt", {x}); }
 inline Symbol sign(Symbol x) { return apply("sign", {x}); }
 inline Symbol abs(Symbol x) { return apply("absolute", {x}); }
+inline Symbol sinh(Symbol x) { return apply("sinh", {x}); }
+inline Symbol cosh(Symbol x) { return apply("cosh", {x}); }
+inline Symbol hypot(Symbol x, Symbol y) { return apply("hypot", {x, y}); }
+inline Symbol rint(Symbol x) { return apply("rint", {x}); }
+inline Symbol copysign(Symbol x, Symbol y) { return apply("copysign", {x, y}); }
 inline Symbol expit(Symbol x) { return apply("expit", {x}); }
 inline Symbol pow(Symbol x, Symbol y) { return apply("power", {x, y}); }
 

@@ -1,0 +1,50 @@
+"""Exponentials, logarithms, trigonometric and hyperbolic functions."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from buropt.trace.dispatch import SCIPY_UFUNCS, UFUNCS, UfuncRule
+from buropt.trace.ufuncs.rules import node, rows
+
+if TYPE_CHECKING:
+    from buropt.trace.recording import Trace
+    from buropt.trace.tracer import Tracer
+
+
+def _times(factor: float) -> UfuncRule:
+    """A rule that multiplies by a constant."""
+
+    def rule(trace: Trace, x: Tracer) -> Tracer:
+        return trace.emit("multiply", (x, trace.constant(factor)))
+
+    return rule
+
+
+def _log_expit(trace: Trace, x: Tracer) -> Tracer:
+    minus_x = trace.emit("negative", (x,))
+    return trace.emit("negative", (trace.emit("logaddexp", (trace.constant(0.0), minus_x)),))
+
+
+UFUNCS.update(rows("exp expm1 log log1p logaddexp", node))
+UFUNCS.update(rows("sin cos tan arcsin arccos arctan arctan2 hypot", node))
+UFUNCS.update(rows("sinh cosh tanh arcsinh arccosh arctanh", node))
+UFUNCS.update(
+    {
+        np.deg2rad: _times(math.pi / 180),
+        np.radians: _times(math.pi / 180),
+        np.rad2deg: _times(180 / math.pi),
+        np.degrees: _times(180 / math.pi),
+    }
+)
+SCIPY_UFUNCS.update(
+    {
+        "expit": node("expit"),
+        "expm1": node("expm1"),
+        "log1p": node("log1p"),
+        "log_expit": _log_expit,
+    }
+)
