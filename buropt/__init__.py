@@ -25,6 +25,7 @@ from buropt.autodiff import jacobian as jacobian
 from buropt.autodiff import jvp as jvp
 from buropt.autodiff import value_and_grad as value_and_grad
 from buropt.autodiff import vjp as vjp
+from buropt.loading import load as load
 from buropt.oracle import Oracle as Oracle
 from buropt.oracle import compile as compile
 from buropt.trace import DisconnectedInputWarning as DisconnectedInputWarning
@@ -48,6 +49,7 @@ __all__ = [
     "hvp",
     "jacobian",
     "jvp",
+    "load",
     "value_and_grad",
     "vjp",
 ]

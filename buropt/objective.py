@@ -30,6 +30,8 @@ class Objective:
         data; outputs: "loss", and "regularizer" if there is one.
     integers : sequence of (int, IntegerInput)
         The data, by their number, that are integers, and what is required of them.
+    spec : TreeSpec
+        Of the parameters.
     """
 
     def __init__(
@@ -41,7 +43,7 @@ class Objective:
     ) -> None:
         self.functions = functions
         self.integers = integers
-        self._spec = spec
+        self.spec = spec
         # Everything is derived from the graph as it is cut out, and not in the builder that has
         # recorded it: so an objective that was saved and loaded computes the same bits.
         self._builder = builder = _core.Builder(spec.dtype.name)
@@ -55,6 +57,10 @@ class Objective:
             for row in rows
         ]
         value, *penalty = builder.add_graph(functions, self._params + data)
+        if functions.output_names != ["loss", "regularizer"][: 1 + len(penalty)] or any(
+            builder.shape(node) for node in (value, *penalty)
+        ):
+            raise ValueError("the graph is not that of a loss and a regularizer")
         self._totals: dict[bool, int] = {}
         if rows:
             scale = builder.input("scale", ())
@@ -137,7 +143,7 @@ class Objective:
             if weighted not in self._grads:
                 self._grads[weighted] = self._builder.grad(self._totals[weighted], self._params)
             outputs += self._grads[weighted]
-            names += [f"d/d {path}" for path in self._spec.paths]
+            names += [f"d/d {path}" for path in self.spec.paths]
         return self._builder.build(outputs, names)
 
     def evaluator(
@@ -149,7 +155,7 @@ class Objective:
         threads: int,
     ) -> _core.Evaluator:
         """Compile `graph` and bind it to the data."""
-        offsets = np.cumsum([0, *(int(np.prod(shape)) for shape in self._spec.shapes)]).tolist()
+        offsets = np.cumsum([0, *(int(np.prod(shape)) for shape in self.spec.shapes)]).tolist()
         roles = [("vector", 0, offset) for offset in offsets[:-1]]
         dense: list[Array] = []
         csr: list[tuple[Array, Array, Array]] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from buropt import _core
 from buropt.objective import Array, Loss, Objective
 from buropt.oracle_data import OracleData, check_real, read_data, read_shards
-from buropt.tree import TreeSpec, check_plain, flatten
+from buropt.saving import Parts, write_oracle
+from buropt.tree import check_plain, flatten
 
 __all__ = ["Oracle", "compile"]
 
@@ -76,7 +78,8 @@ def compile(
     """
     vector, spec = flatten(x0, "x0", dtype)
     samples = read_data(data, spec.dtype)
-    return Oracle(loss, vector, spec, samples, regularizer, weights, threads, workers)
+    objective = Objective.trace(loss, regularizer, spec, samples)
+    return Oracle(objective, vector, samples, weights, threads, workers)
 
 
 class Oracle:
@@ -104,23 +107,22 @@ class Oracle:
 
     def __init__(
         self,
-        loss: Loss,
+        objective: Objective,
         x0: Array,
-        spec: TreeSpec,
         samples: OracleData,
-        regularizer: Callable[[Any], Any] | None,
         weights: ArrayLike | None,
         threads: int | None,
         workers: int | Sequence[ArrayLike] | None,
     ) -> None:
         self.x0 = x0
-        self.dim = spec.dim
-        self.dtype = spec.dtype
+        self.dim = objective.spec.dim
+        self.dtype = objective.spec.dtype
         self.n_samples = samples.n
         self.threads = _read_threads(threads)
-        self._spec = spec
+        self._threads_asked = threads
+        self._spec = objective.spec
         self._samples = samples
-        self._objective = Objective.trace(loss, regularizer, spec, samples)
+        self._objective = objective
         if samples.n == 0 and (workers is not None or weights is not None):
             raise ValueError("workers and weights need data, and this oracle has none")
         self._shards = read_shards(workers, samples.n) if samples.n else []
@@ -269,6 +271,42 @@ class Oracle:
         differences -= evaluator.evaluate_workers(y, idx, self._weights, None)
         return differences
 
+    # Saving and copying
+
+    def save(self, path: str | PathLike[str], *, data: bool = True) -> None:
+        """Save the oracle in one file, which `buropt.load` reads.
+
+        Parameters
+        ----------
+        path : path
+            Written at once: a file of that name is replaced when the new one is complete.
+        data : bool
+            Whether to save the data as well, with weights and workers. Without, they are given
+            to `load`.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        write_oracle(path, self._parts(), data)
+
+    def _parts(self) -> Parts:
+        return Parts(
+            self._objective.functions,
+            self._objective.integers,
+            self._spec,
+            self.x0,
+            self._samples,
+            self._weights,
+            self._shards,
+            self._threads_asked,
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Programs, threads and scratch memory are made anew where the copy lives.
+        return _from_parts, (self._parts(),)
+
     # Looking inside
 
     def describe(self) -> dict[str, Any]:
@@ -369,6 +407,12 @@ class Oracle:
                 "have"
             )
         return rows
+
+
+def _from_parts(parts: Parts) -> Oracle:
+    objective = Objective(parts.functions, parts.spec, parts.samples.rows, parts.integers)
+    workers = parts.shards or None
+    return Oracle(objective, parts.x0, parts.samples, parts.weights, parts.threads, workers)
 
 
 def _read_threads(threads: int | None) -> int:

@@ -36,6 +36,38 @@ class OracleData(NamedTuple):
         sample = self.structure.unflatten(rows)
         return tuple(sample) if isinstance(sample, tuple | list) else (sample,)
 
+    def like(self, rows: Sequence[RowSpec], name: str) -> OracleData:
+        """The same data for a loss that was traced with such rows; refuses others.
+
+        Numbers of any kind may stand for floats, but floats not for integers or booleans.
+
+        Raises
+        ------
+        ValueError
+            If they differ in more than the number of samples.
+        """
+        fits = len(self.rows) == len(rows) and all(
+            own[:3] == row[:3] and row.kind in ("f", own.kind)
+            for own, row in zip(self.rows, rows, strict=True)
+        )
+        if not fits:
+            raise ValueError(
+                f"the data do not fit the loss in {name}: it needs {describe_rows(rows)}, got "
+                f"{describe_rows(self.rows)}"
+            )
+        return self._replace(rows=tuple(rows))
+
+
+def describe_rows(rows: Sequence[RowSpec]) -> str:
+    """Say in words what the arrays of an oracle are."""
+    kinds = {"f": "numbers", "i": "integers", "b": "booleans"}
+    texts = []
+    for path, is_csr, shape, kind in rows:
+        what = "a sparse matrix" if is_csr else f"an array of {kinds[kind]}"
+        axes = ", ".join(["N", *map(str, shape)])
+        texts.append(f"{path} {what} of shape ({axes}{'' if shape else ','})")
+    return ", ".join(texts) or "no data"
+
 
 _EMPTY = OracleData((), 0, (), Structure("tuple"))
 

@@ -39,7 +39,11 @@ PYTHON_LAYERS = {
     "autodiff": {"_core", "tree", "trace"},
     "oracle_data": {"tree", "trace"},
     "objective": {"_core", "tree", "trace", "oracle_data"},
-    "oracle": {"_core", "tree", "oracle_data", "objective"},
+    "files": set(),
+    "tree_json": {"tree"},
+    "saving": {"_core", "tree", "tree_json", "trace", "oracle_data", "files"},
+    "oracle": {"_core", "tree", "oracle_data", "objective", "saving"},
+    "loading": {"oracle_data", "objective", "oracle", "saving"},
     "data": {"_core"},
     "problems": {"oracle", "oracle_data", "data", "tree"},
     "random": {"_core"},
@@ -58,7 +62,7 @@ PYTHON_LAYERS = {
     "mistakes": {"build"},
     "run": {"build", "history", "loop", "mistakes", "progress", "plot", "result", "screen"},
     "_interrupt": set(),
-    "__init__": {"_core", "_interrupt", "autodiff", "oracle", "trace"},
+    "__init__": {"_core", "_interrupt", "autodiff", "loading", "oracle", "trace"},
 }
 
 # Packages that only some modules may import.
