@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 _STACK = "build the array at once with np.stack([...]) or np.concatenate([...])"
-_SUM_OF_SQUARES = "np.sqrt(np.sum(x * x)), whose gradient at 0 is NaN, or np.sum(x * x)"
+_OUTSIDE = "compute it outside of the traced function and pass the result in as data"
+_EIGENVALUES = (
+    "v @ a @ v with a unit eigenvector v found outside of the traced function, or np.trace and "
+    "np.linalg.slogdet for the sum and the product of all"
+)
+_SINGULAR_VALUES = (
+    "u @ a @ v with singular vectors found outside of the traced function, or np.linalg.norm(a)"
+)
 
 # Keys: NumPy's name without `np.`, or `keyword=`. Values: half a sentence.
 HINTS: dict[str, str] = {
@@ -13,7 +20,7 @@ HINTS: dict[str, str] = {
     "order=": "leave order out; traced arrays are in C order",
     "initial=": "add the initial value to the result",
     "arange": "give np.arange plain numbers; shapes and ranges cannot depend on traced values",
-    "argsort": "compute it outside of the traced function and pass the result in as data",
+    "argsort": _OUTSIDE,
     "array_equal": "compare outside of the traced function, or select with np.where(a == b, ...)",
     "average": "np.mean(x), or np.sum(w * x) / np.sum(w)",
     "cumsum": "multiply by a constant triangular matrix: np.tri(n) @ x",
@@ -24,7 +31,16 @@ HINTS: dict[str, str] = {
     "fmin": "np.minimum(x, y)",
     "isclose": "np.abs(a - b) <= tolerance",
     "item": "keep the traced scalar as it is, without converting it to a Python number",
-    "linalg.norm": _SUM_OF_SQUARES,
+    "linalg.eig": _EIGENVALUES,
+    "linalg.eigh": _EIGENVALUES,
+    "linalg.eigvals": _EIGENVALUES,
+    "linalg.eigvalsh": _EIGENVALUES,
+    "linalg.lstsq": "np.linalg.solve(a.T @ a, a.T @ b), for independent columns",
+    "linalg.matrix_rank": _OUTSIDE,
+    "linalg.pinv": "np.linalg.solve(a.T @ a, a.T), for independent columns",
+    "linalg.qr": "r = np.linalg.cholesky(a.T @ a).T, up to signs, and a @ np.linalg.inv(r) for q",
+    "linalg.svd": _SINGULAR_VALUES,
+    "linalg.svdvals": _SINGULAR_VALUES,
     "linspace": "give np.linspace plain numbers, then scale: a + (b - a) * np.linspace(0, 1, n)",
     "log10": "np.log(x) / np.log(10.0)",
     "log2": "np.log(x) / np.log(2.0)",
@@ -38,6 +54,5 @@ HINTS: dict[str, str] = {
     "std": "np.sqrt(np.mean((x - np.mean(x)) ** 2))",
     "tensordot": "np.einsum, or reshape and @",
     "tolist": "keep the traced array as it is, without converting it to Python numbers",
-    "trace": "np.sum(a * np.eye(n))",
     "var": "np.mean((x - np.mean(x)) ** 2)",
 }

@@ -161,7 +161,8 @@ class Tracer:
             "a traced value cannot be converted to a NumPy array, nor put into one by item "
             "assignment (out[i] = x)",
             "np.stack([...]) or np.concatenate([...]) instead of np.array([...]), and NumPy "
-            "functions that can be traced instead of those of other libraries",
+            "functions that can be traced instead of those of other libraries (np.linalg.solve "
+            "for scipy.linalg.solve)",
         )
 
     def _refuse_out(self, name: str, out: Any) -> NoReturn:

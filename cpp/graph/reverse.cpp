@@ -72,7 +72,7 @@ class Reverse {
         guarded_product ? dead_lines(view, cotangent) : std::vector<NodeId>();
     const std::vector<NodeId> inputs = guarded_product ? without_dead(view, dead) : view.inputs;
     std::vector<NodeId> contributions(view.inputs.size(), kNone);
-    record.reverse(b_, {node, inputs, view.attributes}, cotangent, contributions);
+    record.reverse(b_, {node, inputs, view.attributes, guarded}, cotangent, contributions);
     for (std::size_t k = 0; k < contributions.size(); ++k) {
       if (contributions[k] == kNone || !influenced_[index(view.inputs[k])]) continue;
       NodeId contribution = contributions[k];

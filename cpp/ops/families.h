@@ -24,5 +24,9 @@ std::vector<Op> matmul_ops();
 std::vector<Op> sparse_ops();
 std::vector<Op> take_ops();
 std::vector<Op> extremum_ops();
+std::vector<Op> norm_ops();
+std::vector<Op> linalg_ops();
+std::vector<Op> linalg_cofactor_ops();
+std::vector<Op> linalg_cholesky_ops();
 
 }  // namespace buropt

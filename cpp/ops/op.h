@@ -52,6 +52,10 @@ struct NodeView {
   NodeId id;
   std::span<const NodeId> inputs;
   const Attributes& attributes;
+  /// A branch of a `where` depends on it: a part of the cotangent may be 0 where the value is not
+  /// finite, and must then contribute 0. The transform sees to elementwise primitives and to
+  /// cotangents that are 0 throughout.
+  bool guarded = false;
 };
 
 /// Cotangents of a node's operands; kNone where nothing flows.
