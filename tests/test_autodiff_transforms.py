@@ -298,6 +298,12 @@ def test_an_argument_without_influence_gives_zeros_and_a_warning():
     ):
         with pytest.warns(bo.DisconnectedInputWarning, match="does not depend on x"):
             derivative(*args)
+    y = RNG.standard_normal(9)  # more directions than are recorded one by one
+    with pytest.warns(bo.DisconnectedInputWarning, match="does not depend on x"):
+        by_x, by_y = bo.jacobian(lambda x, y: 2 * y, argnums=(0, 1))(X, y)
+    np.testing.assert_array_equal(by_x, np.zeros((9, 4)))
+    np.testing.assert_array_equal(by_y, 2 * np.eye(9))
+    np.testing.assert_array_equal(bo.hessian(np.sum)(y), np.zeros((9, 9)))
     # A linear function has a Hessian, which is 0.
     np.testing.assert_array_equal(bo.hessian(np.sum)(X), np.zeros((4, 4)))
     np.testing.assert_array_equal(bo.hvp(np.sum)(X, X), np.zeros(4))

@@ -44,7 +44,10 @@ class Jacobian(ByArgument):
         whole = structure.nest(self.by_structure(arguments))
         if is_whole and forms.n_directions > _FEW:
             number = trace.input("direction", (), batched=True)
-            leaves = _derivatives(trace, copies, values, forms, number)
+            leaves = [
+                trace.emit("to_batched", (derivative,))  # also of what is 0 in every direction
+                for derivative in _derivatives(trace, copies, values, forms, number)
+            ]
             names = [f"derivative {k}" for k in range(len(leaves))]
             blocks = forms
         else:
