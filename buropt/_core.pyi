@@ -89,6 +89,9 @@ class Builder:
 
     def constant_value(self, node: int) -> object: ...
 
+    def definition(self, node: int) -> tuple[str, list[int]]:
+        """Name of the primitive, empty for an input or constant; the operands."""
+
     def depends_on(self, output: int, inputs: Sequence[int]) -> list[bool]: ...
 
     def grad(self, output: int, wrt: Sequence[int]) -> list[int]: ...

@@ -32,6 +32,16 @@ class Objective:
         The data, by their number, that are integers, and what is required of them.
     spec : TreeSpec
         Of the parameters.
+    builder : _core.Builder
+        Holds the nodes below, and takes what is derived from them.
+    params, data : list of int
+        The inputs.
+    losses : dict
+        The loss of a sample, by whether it is weighted.
+    penalty : int or None
+        The regularizer.
+    totals : dict
+        The objective, by whether it is weighted.
     """
 
     def __init__(
@@ -44,38 +54,40 @@ class Objective:
         self.functions = functions
         self.integers = integers
         self.spec = spec
+        self._rows = rows
         # Everything is derived from the graph as it is cut out, and not in the builder that has
         # recorded it: so an objective that was saved and loaded computes the same bits.
-        self._builder = builder = _core.Builder(spec.dtype.name)
-        self._params = [
+        self.builder = builder = _core.Builder(spec.dtype.name)
+        self.params = [
             builder.input(path, shape) for path, shape in zip(spec.paths, spec.shapes, strict=True)
         ]
-        data = [
+        self.data = [
             builder.csr_input(row.path, row.shape[0])
             if row.is_csr
             else builder.input(row.path, row.shape, batched=True)
             for row in rows
         ]
-        value, *penalty = builder.add_graph(functions, self._params + data)
+        value, *penalty = builder.add_graph(functions, self.params + self.data)
         if functions.output_names != ["loss", "regularizer"][: 1 + len(penalty)] or any(
             builder.shape(node) for node in (value, *penalty)
         ):
             raise ValueError("the graph is not that of a loss and a regularizer")
-        self._totals: dict[bool, int] = {}
+        self.penalty = penalty[0] if penalty else None
+        self.losses: dict[bool, int] = {False: value}
+        self.totals: dict[bool, int] = {}
         if rows:
             scale = builder.input("scale", ())
             weight = builder.input("weight", (), batched=True)
-            per_sample = builder.emit("to_batched", [value])
-            for weighted in (False, True):
-                term = builder.emit("multiply", [weight, per_sample]) if weighted else per_sample
-                self._totals[weighted] = builder.emit(
-                    "multiply", [scale, builder.emit("batch_sum", [term])]
-                )
+            self.losses[False] = builder.emit("to_batched", [value])
+            self.losses[True] = builder.emit("multiply", [weight, self.losses[False]])
+            for weighted, term in self.losses.items():
+                total = builder.emit("batch_sum", [term])
+                self.totals[weighted] = builder.emit("multiply", [scale, total])
         else:
-            self._totals[False] = value
-        for weighted, total in self._totals.items():
+            self.totals[False] = value
+        for weighted, total in self.totals.items():
             if penalty:
-                self._totals[weighted] = builder.emit("add", [total, *penalty])
+                self.totals[weighted] = builder.emit("add", [total, *penalty])
         self._grads: dict[bool, list[int]] = {}
 
     @classmethod
@@ -132,19 +144,27 @@ class Objective:
         for k, integers in self.integers:
             integers.check(samples.arrays[k])
 
+    def copy(self) -> Objective:
+        """The same objective in a builder of its own, to which inputs may be added."""
+        return Objective(self.functions, self.spec, self._rows, self.integers)
+
+    def gradient(self, weighted: bool) -> list[int]:
+        """The gradient's nodes, one for each parameter."""
+        if weighted not in self._grads:
+            self._grads[weighted] = self.builder.grad(self.totals[weighted], self.params)
+        return self._grads[weighted]
+
     def graph(self, kind: str, weighted: bool) -> _core.Graph:
         """Cut out the graph of "value", "grad" or "value_and_grad"."""
         outputs: list[int] = []
         names: list[str] = []
         if kind != "grad":
-            outputs.append(self._totals[weighted])
+            outputs.append(self.totals[weighted])
             names.append("value")
         if kind != "value":
-            if weighted not in self._grads:
-                self._grads[weighted] = self._builder.grad(self._totals[weighted], self._params)
-            outputs += self._grads[weighted]
+            outputs += self.gradient(weighted)
             names += [f"d/d {path}" for path in self.spec.paths]
-        return self._builder.build(outputs, names)
+        return self.builder.build(outputs, names)
 
     def evaluator(
         self,
@@ -155,8 +175,19 @@ class Objective:
         threads: int,
     ) -> _core.Evaluator:
         """Compile `graph` and bind it to the data."""
-        offsets = np.cumsum([0, *(int(np.prod(shape)) for shape in self.spec.shapes)]).tolist()
-        roles = [("vector", 0, offset) for offset in offsets[:-1]]
+        roles, dense, csr = self.sources(samples)
+        outputs = [(0, 0)] if kind != "grad" else []
+        if kind != "value":
+            outputs += [(1, offset) for offset in self.spec.offsets]
+        return _core.Evaluator(
+            self.graph(kind, weighted), roles, outputs, x_shape, dense, csr, samples.n, threads
+        )
+
+    def sources(
+        self, samples: OracleData
+    ) -> tuple[list[tuple[str, int, int]], list[Array], list[tuple[Array, Array, Array]]]:
+        """Where the inputs of a graph come from: their roles, and dense and CSR data."""
+        roles = [("vector", 0, offset) for offset in self.spec.offsets]
         dense: list[Array] = []
         csr: list[tuple[Array, Array, Array]] = []
         for array in samples.arrays:
@@ -174,9 +205,4 @@ class Objective:
                 dense.append(array)
         if samples.arrays:
             roles += [("scale", 0, 0), ("weight", 0, 0)]
-        outputs = [(0, 0)] if kind != "grad" else []
-        if kind != "value":
-            outputs += [(1, offset) for offset in offsets[:-1]]
-        return _core.Evaluator(
-            self.graph(kind, weighted), roles, outputs, x_shape, dense, csr, samples.n, threads
-        )
+        return roles, dense, csr

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from buropt import _core
 from buropt.objective import Array, Loss, Objective
 from buropt.oracle_data import OracleData, check_real, read_data, read_shards
+from buropt.oracle_queries import OracleQueries
 from buropt.saving import Parts, write_oracle
 from buropt.tree import check_plain, flatten
 
@@ -82,7 +83,7 @@ def compile(
     return Oracle(objective, vector, samples, weights, threads, workers)
 
 
-class Oracle:
+class Oracle(OracleQueries):
     """Values and gradients of a compiled objective. Made by `buropt.compile`.
 
     A point `x` is an array of shape (dim,) (or of x0's own shape); gradients have the shape of `x`.
@@ -331,18 +332,22 @@ class Oracle:
     def _choose(
         self, kind: str, weights: ArrayLike | None, idx: ArrayLike | None
     ) -> tuple[Callable[..., Any], ArrayLike | None]:
-        if weights is None and self._weights is not None:
-            weights = self._weights if idx is None else self._weights_of(np.asarray(idx))
+        weights = self._weights_for(weights, idx)
         evaluate = self._evaluator(kind, weights is not None).evaluate
         if weights is None:
             self._plain[kind] = evaluate
         return evaluate, weights
 
+    def _weights_for(self, weights: ArrayLike | None, idx: ArrayLike | None) -> ArrayLike | None:
+        if weights is None and self._weights is not None:
+            return self._weights if idx is None else self._weights_of(np.asarray(idx))
+        if weights is not None and self.n_samples == 0:
+            raise ValueError("weights cannot be given: this oracle was compiled without data")
+        return weights
+
     def _evaluator(self, kind: str, weighted: bool) -> _core.Evaluator:
         evaluator = self._evaluators.get((kind, weighted))
         if evaluator is None:
-            if weighted and self.n_samples == 0:
-                raise ValueError("weights cannot be given: this oracle was compiled without data")
             evaluator = self._objective.evaluator(
                 kind, weighted, self._samples, self._x_shape(), self.threads
             )

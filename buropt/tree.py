@@ -8,6 +8,7 @@ its path, such as ``x0['w'][0]``.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -144,6 +145,12 @@ class TreeSpec:
     def dim(self) -> int:
         """The length of the flat vector."""
         return sum(_size(shape) for shape in self.shapes)
+
+    @property
+    def offsets(self) -> list[int]:
+        """Where each leaf begins in the vector."""
+        ends = itertools.accumulate((_size(shape) for shape in self.shapes), initial=0)
+        return list(ends)[:-1]
 
     @property
     def paths(self) -> list[str]:

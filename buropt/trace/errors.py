@@ -22,6 +22,8 @@ _MACHINERY = (
     "buropt.autodiff",
     "buropt.oracle",
     "buropt.oracle_data",
+    "buropt.oracle_queries",
+    "buropt.queries",
     "buropt.objective",
     "buropt.tree",
     "numpy",

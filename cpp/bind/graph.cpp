@@ -269,6 +269,14 @@ void bind_graph(nb::module_& m) {
       .def("batched", [](const Builder& b, NodeId n) { return b.type(checked(b, n)).batched; })
       .def("is_csr", [](const Builder& b, NodeId n) { return b.type(checked(b, n)).csr; })
       .def("constant_value", constant_value, "node"_a)
+      .def(
+          "definition",
+          [](const Builder& b, NodeId n) {
+            const Node& node = b.at(checked(b, n));
+            const std::string name(node.op == kNoOp ? std::string_view() : op(node.op).name);
+            return std::pair(name, node.inputs);
+          },
+          "node"_a, "Name of the primitive, empty for an input or constant; the operands.")
       .def("depends_on", depends_on, "output"_a, "inputs"_a)
       .def(
           "grad",

@@ -1,0 +1,185 @@
+"""`OracleQueries`: what an oracle can be asked beside value and gradient."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from buropt import _core
+from buropt.objective import Array, Objective
+from buropt.oracle_data import OracleData
+from buropt.queries import Queries
+from buropt.tree import check_plain
+
+_ROWS = 8  # of a Hessian in one pass over the data
+
+
+class OracleQueries(ABC):
+    """The part of `Oracle` that answers questions about derivatives."""
+
+    dim: int
+    dtype: np.dtype[Any]
+    n_samples: int
+    threads: int
+    _objective: Objective
+    _samples: OracleData
+
+    @abstractmethod
+    def _weights_for(self, weights: ArrayLike | None, idx: ArrayLike | None) -> ArrayLike | None:
+        """The weights of a call: those given, or the oracle's of the picked samples."""
+
+    @abstractmethod
+    def _x_shape(self) -> tuple[int, ...]:
+        """The shape of x0, if that is one array."""
+
+    def hvp(
+        self,
+        x: ArrayLike,
+        v: ArrayLike,
+        idx: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """Product of the Hessian of `value` at x with v, shape of `x`.
+
+        One pass over the samples, at the cost of about three gradients; no matrix is formed.
+        ``scipy.optimize.minimize(oracle.value, x0, jac=oracle.grad, hessp=oracle.hvp)`` works.
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            As `value` does, and if `v` has not the shape of `x`.
+        """
+        at, shape = self._vector(x, "x")
+        along, _ = self._vector(v, "v")
+        weights = self._weights_for(weights, idx)
+        query = self._queries.hessian_products(weights is not None, 1)
+        target = None if out is None else _rows_of(out, shape, 1)
+        result = self._ask(query, [at, along.reshape(1, -1)], idx, weights, target)
+        return out if out is not None else result.reshape(shape)
+
+    def hessian(
+        self, x: ArrayLike, idx: ArrayLike | None = None, weights: ArrayLike | None = None
+    ) -> Array:
+        """Hessian of `value` at x, shape (dim, dim); raises as `value` does.
+
+        Eight rows come from one pass over the samples.
+        """
+        at, _ = self._vector(x, "x")
+        weights = self._weights_for(weights, idx)
+        count = min(_ROWS, max(1, self.dim))
+        query = self._queries.hessian_products(weights is not None, count)
+        hessian = np.empty((self.dim, self.dim), self.dtype)
+        for first in range(0, self.dim, count):
+            rows = np.eye(count, self.dim, first, dtype=self.dtype)
+            n = min(count, self.dim - first)
+            hessian[first : first + n] = self._ask(query, [at, rows], idx, weights)[:n]
+        return hessian
+
+    def jvp(
+        self,
+        x: ArrayLike,
+        v: ArrayLike,
+        idx: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> float:
+        """Derivative of `value` at x along v, which is ``grad(x) @ v``; no gradient is formed."""
+        at, _ = self._vector(x, "x")
+        along, _ = self._vector(v, "v")
+        weights = self._weights_for(weights, idx)
+        query = self._queries.slope(weights is not None)
+        return cast(float, self._ask(query, [at, along], idx, weights))
+
+    def per_sample_grads(
+        self,
+        x: ArrayLike,
+        idx: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        out: Array | None = None,
+        *,
+        sparse: bool = False,
+    ) -> Any:
+        """Gradients of the samples one by one, shape (n, dim).
+
+        Row j is w_j times the gradient of the loss of sample j plus the gradient of the
+        regularizer, so that the mean of the rows is `grad` of the same arguments.
+
+        Parameters
+        ----------
+        x : array, shape (dim,)
+        idx : integer array, shape (n,), optional
+            Which samples; all by default.
+        weights : array, shape (n,), optional
+            The weights w_j of these samples; by default those of the oracle, or 1.
+        out : ndarray, shape (n, dim), optional
+        sparse : bool
+            Give a SciPy CSR array with the entries of the data, and *without* the regularizer's
+            gradient. For a loss that depends on x by ``a @ x`` alone, with a from a sparse
+            ``data[0]``: a generalized linear model, whose gradients are multiples of the rows.
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            As `value` does; if the oracle has no data; if `sparse` is asked of another loss.
+        """
+        if self.n_samples == 0:
+            raise ValueError("per_sample_grads needs data, and this oracle was compiled without")
+        at, _ = self._vector(x, "x")
+        weights = self._weights_for(weights, idx)
+        if not sparse:
+            query = self._queries.per_sample_grads(weights is not None)
+            return self._ask(query, [at], idx, weights, out)
+        if out is not None:
+            raise TypeError("per_sample_grads: sparse=True has no out=. Instead: use the result.")
+        coefficients = self._queries.coefficients(weights is not None)
+        if coefficients is None:
+            raise ValueError(
+                "per_sample_grads: sparse=True needs data[0] to be a sparse matrix and a loss that "
+                "depends on x only by a @ x with its row a. Instead: leave sparse out."
+            )
+        factors = self._ask(coefficients, [at], idx, weights)
+        rows = self._samples.arrays[0]
+        if idx is not None:
+            rows = rows[np.asarray(idx).ravel()]
+        values = rows.data * np.repeat(factors, np.diff(rows.indptr))
+        return sp.csr_array((values, rows.indices.copy(), rows.indptr.copy()), shape=rows.shape)
+
+    # How they are asked
+
+    @cached_property
+    def _queries(self) -> Queries:
+        return Queries(self._objective, self._samples, self.threads)
+
+    def _vector(self, array: ArrayLike, name: str) -> tuple[Array, tuple[int, ...]]:
+        """A point or direction as a vector (dim,), and the shape in which it came."""
+        check_plain(array, name)
+        given = np.asarray(array)
+        if given.shape not in ((self.dim,), self._x_shape()):
+            raise ValueError(f"{name} must have shape ({self.dim},), got {given.shape}")
+        return given.reshape(-1), given.shape
+
+    def _ask(
+        self,
+        query: _core.Query,
+        arguments: list[Any],
+        idx: ArrayLike | None,
+        weights: ArrayLike | None,
+        out: NDArray[Any] | None = None,
+    ) -> Any:
+        count = self.n_samples if idx is None else np.size(idx)
+        results = cast("list[Any]", query(arguments, idx, weights, 1 / max(1, count), [out]))
+        return results[0]
+
+
+def _rows_of(out: Any, shape: tuple[int, ...], count: int) -> Any:
+    """The caller's array as (count, dim), itself and no copy; the core refuses other arrays."""
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out must be an array of shape {shape}, got {type(out).__name__}")
+    if out.shape != shape:
+        raise ValueError(f"out must have shape {shape}, got {out.shape}")
+    return out.reshape(count, -1) if out.flags.c_contiguous else out

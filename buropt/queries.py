@@ -1,0 +1,154 @@
+"""`Queries`: the programs behind an oracle's answers beyond value and gradient.
+
+Each is a graph cut from a copy of the objective, with inputs of its own; it is compiled when first
+asked for and bound to the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from buropt import _core
+from buropt.objective import Objective
+from buropt.oracle_data import OracleData
+
+Shape: TypeAlias = tuple[int, ...]
+
+
+class Queries:
+    """The compiled queries of one oracle; `weighted` says whether calls give weights."""
+
+    def __init__(self, objective: Objective, samples: OracleData, threads: int) -> None:
+        self._objective = objective
+        self._samples = samples
+        self._threads = threads
+        self._dim = objective.spec.dim
+        self._offsets = objective.spec.offsets
+        self._compiled: dict[Any, _core.Query | None] = {}
+
+    def hessian_products(self, weighted: bool, count: int) -> _core.Query:
+        """Of (x, v), v of shape (count, dim): the rows H v_k, forward over reverse."""
+
+        def make() -> _core.Query:
+            objective = self._objective.copy()
+            gradient = objective.gradient(weighted)
+            inputs, outputs = [], []
+            for row in range(count):
+                tangents = self._vector(objective, row)
+                inputs += [("vector", 1, row * self._dim + offset) for offset in self._offsets]
+                outputs += objective.builder.jvp(gradient, objective.params, tangents)
+            places = [(0, row * self._dim + k) for row in range(count) for k in self._offsets]
+            argument = ("v", (count, self._dim))
+            result = ("out", (count, self._dim), False)
+            return self._compile(objective, outputs, places, result, [argument], inputs)
+
+        return self._find(("hessian_products", weighted, count), make)
+
+    def slope(self, weighted: bool) -> _core.Query:
+        """Of (x, v): the derivative of the objective along v, forward mode."""
+
+        def make() -> _core.Query:
+            objective = self._objective.copy()
+            tangents = self._vector(objective, 0)
+            inputs = [("vector", 1, offset) for offset in self._offsets]
+            total = objective.totals[weighted]
+            outputs = objective.builder.jvp([total], objective.params, tangents)
+            argument, result = ("v", (self._dim,)), ("out", (), False)
+            return self._compile(objective, outputs, [(0, 0)], result, [argument], inputs)
+
+        return self._find(("slope", weighted), make)
+
+    def per_sample_grads(self, weighted: bool) -> _core.Query:
+        """Of x: for each sample the gradient of its loss plus the regularizer's, (n, dim)."""
+
+        def make() -> _core.Query:
+            objective = self._objective.copy()
+            builder = objective.builder
+            value = objective.losses[weighted]
+            if objective.penalty is not None:
+                value = builder.emit("add", [value, objective.penalty])
+            rows = self._row_gradients(objective, value)
+            outputs = [builder.emit("to_batched", [row]) for row in rows]
+            places = [(0, offset) for offset in self._offsets]
+            return self._compile(objective, outputs, places, ("out", (self._dim,), True))
+
+        return self._find(("per_sample_grads", weighted), make)
+
+    def coefficients(self, weighted: bool) -> _core.Query | None:
+        """Of x: r_j for each sample, if the gradient of its loss is r_j times its row of data[0].
+
+        None if data[0] is not sparse or the loss depends on x in another way.
+        """
+
+        def make() -> _core.Query | None:
+            objective = self._objective.copy()
+            builder = objective.builder
+            if len(self._offsets) != 1 or not builder.is_csr(objective.data[0]):
+                return None
+            (gradient,) = self._row_gradients(objective, objective.losses[weighted])
+            primitive, operands = builder.definition(gradient)
+            if primitive != "sparse_dot_vjp" or operands[0] != objective.data[0]:
+                return None
+            if builder.shape(operands[1]) != ():
+                return None
+            outputs = [builder.emit("to_batched", [operands[1]])]
+            return self._compile(objective, outputs, [(0, 0)], ("out", (), True))
+
+        key = ("coefficients", weighted)
+        if key not in self._compiled:
+            self._compiled[key] = make()
+        return self._compiled[key]
+
+    def _row_gradients(self, objective: Objective, value: int) -> list[int]:
+        """The gradients of a sample's value, not summed over the samples."""
+        one = objective.builder.constant(np.ones(()))
+        return objective.builder.vjp([value], [one], objective.params, per_sample=True)
+
+    def _vector(self, objective: Objective, row: int) -> list[int]:
+        """Inputs shaped like the parameters."""
+        return [objective.builder.input(f"v[{row}]", shape) for shape in objective.spec.shapes]
+
+    def _find(self, key: Any, make: Callable[[], _core.Query]) -> _core.Query:
+        query = self._compiled.get(key)
+        if query is None:
+            query = self._compiled[key] = make()
+        return query
+
+    def _compile(
+        self,
+        objective: Objective,
+        outputs: list[int],
+        places: list[tuple[int, int]],
+        result: tuple[str, Shape, bool],
+        arguments: list[tuple[str, Shape]] | None = None,
+        inputs: list[tuple[str, int, int]] | None = None,
+    ) -> _core.Query:
+        """Compile nodes of the objective's builder.
+
+        Parameters
+        ----------
+        outputs, places : list
+            The nodes, and (0, offset in the result) for each.
+        result : (name, shape, whether there is one for each sample)
+        arguments : list of (name, shape)
+            What a call takes after x.
+        inputs : list of role
+            What the inputs after the objective's own are.
+        """
+        graph = objective.builder.build(outputs, [f"out[{offset}]" for _, offset in places])
+        roles, dense, csr = objective.sources(self._samples)
+        takes = [(name, shape, False) for name, shape in [("x", (self._dim,)), *(arguments or [])]]
+        return _core.Query(
+            graph,
+            takes,
+            [result],
+            [*roles, *(inputs or [])],
+            places,
+            dense,
+            csr,
+            self._samples.n,
+            self._threads,
+        )
