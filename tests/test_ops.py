@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from primitives import INTERNAL, OPS, call, names, operands_of, row_of
+from primitive_rows import INTERNAL
+from primitives import OPS, call, names, operands_of, row_of
 
 import buropt as bo
 from buropt import _core
@@ -151,9 +152,8 @@ def test_value_of_the_tile_kernel(name, dtype):
 
 
 def domain_points(name, size, dtype):
-    low, high = OPS[name]["domain"]
     rng = np.random.default_rng(size)
-    arrays = [rng.uniform(low, high, size).astype(dtype) for _ in range(OPS[name]["arity"])]
+    arrays = [rng.uniform(low, high, size).astype(dtype) for low, high in OPS[name]["domain"]]
     for k in row_of(name).indices:
         arrays[k] = np.round(arrays[k])
     return arrays
@@ -165,7 +165,7 @@ def test_value_at_special_points(name, dtype):
     """Zeros of both signs, infinities, NaN, the borders of the domain, the largest and smallest."""
     row, info = row_of(name), np.finfo(dtype)
     points = [0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan]
-    points += [*OPS[name]["domain"], *row.special]
+    points += [*itertools.chain(*OPS[name]["domain"]), *row.special]
     if row.extremes:
         points += [info.max, -info.max, info.tiny, info.smallest_subnormal, 1e3, -1e3]
     grid = np.meshgrid(*[np.array(points, dtype)] * OPS[name]["arity"], indexing="ij")

@@ -1,0 +1,283 @@
+"""The table behind `primitives.py`: one row per primitive.
+
+An elementwise primitive named like a function of NumPy or scipy.special needs no row: it is
+compared with that function on its domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import mpmath
+import numpy as np
+
+MASK = "mask"
+
+
+@dataclass(frozen=True)
+class Example:
+    """Operands and attributes of one use of a primitive.
+
+    Attributes
+    ----------
+    operands : tuple
+        For each operand its shape, or ``(shape, values)``: an interval, "mask", or a function of
+        (rng, shape).
+    attributes : dict
+    """
+
+    operands: tuple[Any, ...]
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Row:
+    """How a primitive is tested.
+
+    Attributes
+    ----------
+    reference : callable
+        ``reference(*arrays, **attributes)`` in NumPy or SciPy.
+    examples : tuple of Example
+    errors : tuple of (Example, str)
+        Uses that the shape rule refuses, and a part of the text.
+    constant : bool
+        Its derivative is 0 everywhere.
+    indices : tuple of int
+        Operands that are not differentiated: masks, indices.
+    special : tuple of float
+        An elementwise primitive's points beside 0, 1, infinities, NaN and the borders of its
+        domain.
+    extremes : bool
+        Whether to look at the largest and smallest numbers too.
+    except_at : callable or None
+        Where special points are not compared, as a mask of the operands.
+    ulp : float
+        Units in the last place by which a value may differ.
+    cancels : bool
+        Whether terms of an elementwise result may cancel; it is right to rounding of the terms.
+    rtol : float
+        By which a derivative may differ from differences of the reference.
+    precise : callable or None
+        The function in mpmath, of one element.
+    slope_ulp : float
+        Units in the last place by which a slope may differ from mpmath's.
+    """
+
+    reference: Callable[..., Any]
+    examples: tuple[Example, ...] = ()
+    errors: tuple[tuple[Example, str], ...] = ()
+    constant: bool = False
+    indices: tuple[int, ...] = ()
+    special: tuple[float, ...] = ()
+    extremes: bool = True
+    except_at: Callable[..., Any] | None = None
+    ulp: float = 4
+    cancels: bool = False
+    rtol: float = 1e-9
+    precise: Callable[..., Any] | None = None
+    slope_ulp: float = 8
+
+
+# Primitives that no user's function reaches on its own, with the reason.
+INTERNAL = {
+    "batch_sum": "sums over the samples of an oracle: test_oracle.py",
+}
+
+CONSTANT = (
+    "greater greater_equal less less_equal equal not_equal logical_and logical_or logical_not sign "
+    "floor ceil trunc rint floor_divide"
+)
+
+
+def _integer_power(x: Any, n: Any) -> Any:
+    return x ** int(n)
+
+
+def _where(mask: Any, a: Any, b: Any) -> Any:
+    return np.where(mask != 0, a, b)
+
+
+def _slice(x: Any, starts: Any, sizes: Any, steps: Any) -> Any:
+    for axis, (start, size, step) in enumerate(zip(starts, sizes, steps, strict=True)):
+        x = np.take(x, start + step * np.arange(size), axis=axis)
+    return x
+
+
+def _concatenate(*arrays: Any, axis: int) -> Any:
+    return np.concatenate(arrays, axis=axis)
+
+
+def _sum(x: Any, axes: Any, keepdims: int = 0) -> Any:
+    return np.sum(x, axis=tuple(axes), keepdims=bool(keepdims))
+
+
+def _matmul(a: Any, b: Any, transpose_a: int = 0, transpose_b: int = 0) -> Any:
+    return (a.T if transpose_a else a) @ (b.T if transpose_b else b)
+
+
+def picks(n: int) -> Callable[..., Any]:
+    """Indices into n places, some of them counted from the end."""
+    return lambda rng, shape: rng.integers(-n, n, shape)
+
+
+def _reduction(function: Callable[..., Any]) -> Row:
+    """A row for a function over axes."""
+
+    def reference(x: Any, axes: Any, keepdims: int) -> Any:
+        return function(x, axis=tuple(axes), keepdims=bool(keepdims))
+
+    return Row(
+        reference,
+        (
+            Example(((3, 4),), {"axes": [0, 1], "keepdims": 0}),
+            Example(((2, 3, 4),), {"axes": [1], "keepdims": 0}),
+            Example(((2, 3, 4),), {"axes": [0, 2], "keepdims": 1}),
+            Example(((100,),), {"axes": [0], "keepdims": 0}),
+        ),
+        ((Example(((3,),), {"axes": [1], "keepdims": 0}), function.__name__),),
+    )
+
+
+def _arg_reduction(function: Callable[..., Any]) -> Row:
+    """A row for the place of an extremum, over one axis or all."""
+
+    def reference(x: Any, axes: Any, keepdims: int) -> Any:
+        axis = None if len(axes) == x.ndim else axes[0]
+        return function(x, axis=axis, keepdims=bool(keepdims))
+
+    return Row(
+        reference,
+        (
+            Example(((3, 4),), {"axes": [0, 1], "keepdims": 0}),
+            Example(((2, 3, 4),), {"axes": [1], "keepdims": 1}),
+            Example(((100,),), {"axes": [0], "keepdims": 0}),
+        ),
+        ((Example(((3,),), {"axes": [1], "keepdims": 0}), function.__name__),),
+        constant=True,
+    )
+
+
+_MATRICES = ((3, 4), (4, 2))
+
+ROWS: dict[str, Row] = {
+    **{name: Row(getattr(np, name), constant=True) for name in CONSTANT.split()},
+    "remainder": Row(np.remainder),
+    "fmod": Row(np.fmod),
+    "copysign": Row(np.copysign),
+    "heaviside": Row(np.heaviside),
+    "softplus": Row(
+        lambda x: np.logaddexp(0, x),
+        special=(-40, 40),
+        precise=lambda x: mpmath.log1p(mpmath.exp(x)),
+    ),
+    "where": Row(
+        _where,
+        (
+            Example((((3,), MASK), (3,), (3,))),
+            Example((((3, 1), MASK), (1, 4), (3, 4))),
+            Example((((), MASK), (2, 3), ())),
+        ),
+        ((Example(((3,), (3,), (4,))), "where: shapes .* do not broadcast together"),),
+        indices=(0,),
+    ),
+    "power": Row(np.power, precise=mpmath.power),
+    "integer_power": Row(
+        _integer_power,
+        tuple(Example((((2, 3), (-2, -0.5)),), {"n": n}) for n in (-3, -1, 0, 1, 2, 3, 5)),
+    ),
+    "logaddexp": Row(
+        np.logaddexp,
+        cancels=True,
+        precise=lambda a, b: mpmath.log(mpmath.exp(a) + mpmath.exp(b)),
+    ),
+    "reshape": Row(
+        lambda x, shape: np.reshape(x, shape),
+        (
+            Example(((2, 6),), {"shape": [3, 4]}),
+            Example(((2, 6),), {"shape": [-1]}),
+            Example(((),), {"shape": [1, 1]}),
+        ),
+        ((Example(((2, 3),), {"shape": [4]}), r"reshape: \(2, 3\) has 6 elements"),),
+    ),
+    "transpose": Row(
+        lambda x, axes: np.transpose(x, axes),
+        (
+            Example(((2, 3, 4),), {"axes": [2, 0, 1]}),
+            Example(((3, 5),), {"axes": [1, 0]}),
+        ),
+        ((Example(((2, 3),), {"axes": [0, 0]}), "transpose: axes .* are not a permutation"),),
+    ),
+    "broadcast_to": Row(
+        lambda x, shape: np.broadcast_to(x, shape),
+        (
+            Example(((3, 1),), {"shape": [2, 3, 4]}),
+            Example(((),), {"shape": [3]}),
+        ),
+        ((Example(((3,),), {"shape": [4]}), "broadcast_to"),),
+    ),
+    "slice": Row(
+        _slice,
+        (
+            Example(((4, 5),), {"starts": [1, 4], "sizes": [2, 2], "steps": [1, -2]}),
+            Example(((7,),), {"starts": [0], "sizes": [3], "steps": [3]}),
+            Example(((3,),), {"starts": [2], "sizes": [0], "steps": [1]}),
+        ),
+        ((Example(((3,),), {"starts": [2], "sizes": [2], "steps": [1]}), "slice: starts"),),
+    ),
+    "concatenate": Row(
+        _concatenate,
+        (
+            Example(((2, 3), (2, 1), (2, 2)), {"axis": 1}),
+            Example(((2,), (3,)), {"axis": 0}),
+            Example(((2, 3),), {"axis": 0}),
+        ),
+        ((Example(((2, 3), (3, 3)), {"axis": 1}), "concatenate: array 0 has shape"),),
+    ),
+    "sum": Row(
+        _sum,
+        (
+            Example(((3, 4),), {"axes": [0, 1], "keepdims": 0}),
+            Example(((2, 3, 4),), {"axes": [1], "keepdims": 0}),
+            Example(((2, 3, 4),), {"axes": [0, 2], "keepdims": 1}),
+            Example(((300,),), {"axes": [0], "keepdims": 0}),
+            Example(((0, 3),), {"axes": [0], "keepdims": 0}),
+        ),
+        ((Example(((3,),), {"axes": [1], "keepdims": 0}), "sum"),),
+    ),
+    "take": Row(
+        lambda x, indices, axis: np.take(x, indices.astype(int), axis),
+        (
+            Example(((5, 3), ((4,), picks(5))), {"axis": 0}),
+            Example(((2, 5), ((2, 3), picks(5))), {"axis": 1}),
+            Example(((4,), ((), picks(4))), {"axis": 0}),
+        ),
+        ((Example(((5,), (2,)), {"axis": 1}), "take"),),
+        indices=(1,),
+    ),
+    "take_along_axis": Row(
+        lambda x, indices, axis: np.take_along_axis(x, indices.astype(int), axis),
+        (
+            Example(((5, 3), ((2, 3), picks(5))), {"axis": 0}),
+            Example(((2, 4), ((2, 6), picks(4))), {"axis": 1}),
+        ),
+        ((Example(((5, 3), (2, 2)), {"axis": 0}), r"take_along_axis.*must differ only along"),),
+        indices=(1,),
+    ),
+    **{name: _reduction(getattr(np, name)) for name in ("max", "min")},
+    **{name: _arg_reduction(getattr(np, name)) for name in ("argmax", "argmin")},
+    "matmul": Row(
+        _matmul,
+        (
+            Example(_MATRICES),
+            Example(((4, 3), (2, 4)), {"transpose_a": 1, "transpose_b": 1}),
+            Example(((3, 4), (4,))),
+            Example(((4,), (4, 3))),
+            Example(((4,), (4,))),
+            Example(((1, 1), (1, 3))),
+        ),
+        ((Example(((3, 4), (3, 4))), r"inner sizes differ: a is \(3, 4\), b is \(3, 4\)"),),
+    ),
+}
