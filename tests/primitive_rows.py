@@ -60,6 +60,8 @@ class Row:
         Whether terms of an elementwise result may cancel; it is right to rounding of the terms.
     rtol : float
         By which a derivative may differ from differences of the reference.
+    operands : callable or None
+        ``operands(builder, nodes)`` gives all operands where some are made from the examples' own.
     precise : callable or None
         The function in mpmath, of one element.
     slope_ulp : float
@@ -77,6 +79,7 @@ class Row:
     ulp: float = 4
     cancels: bool = False
     rtol: float = 1e-9
+    operands: Callable[..., Any] | None = None
     precise: Callable[..., Any] | None = None
     slope_ulp: float = 8
 
@@ -160,6 +163,31 @@ def _arg_reduction(function: Callable[..., Any]) -> Row:
     )
 
 
+def _with_factors(builder: Any, nodes: list[int]) -> list[int]:
+    """A matrix, its factors, and the rest."""
+    return [nodes[0], builder.emit("lu", [nodes[0]]), *nodes[1:]]
+
+
+def _regular(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
+    return rng.uniform(-1, 1, shape) + 2.5 * np.eye(shape[-1])
+
+
+def _positive_definite(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
+    factor = rng.uniform(-1, 1, shape)
+    return factor @ np.swapaxes(factor, -1, -2) + 2 * np.eye(shape[-1])
+
+
+def _solve(a: Any, b: Any, transpose: int = 0) -> Any:
+    return np.linalg.solve(np.swapaxes(a, -1, -2) if transpose else a, b)
+
+
+def _inv(a: Any, transpose: int = 0) -> Any:
+    return np.linalg.inv(np.swapaxes(a, -1, -2) if transpose else a)
+
+
+_MATRIX = ((3, 3), _regular)
+_STACK = ((2, 1, 2, 2), _regular)
+_NOT_SQUARE = Example(((3, 4),))
 _MATRICES = ((3, 4), (4, 2))
 
 ROWS: dict[str, Row] = {
@@ -268,6 +296,53 @@ ROWS: dict[str, Row] = {
     ),
     **{name: _reduction(getattr(np, name)) for name in ("max", "min")},
     **{name: _arg_reduction(getattr(np, name)) for name in ("argmax", "argmin")},
+    "solve": Row(
+        _solve,
+        (
+            Example((_MATRIX, (3, 2))),
+            Example((_MATRIX, (3, 1)), {"transpose": 1}),
+        ),
+        ((Example((_MATRIX, (2, 2))), r"solve: sizes differ: a is \(3, 3\), b is \(2, 2\)"),),
+        operands=_with_factors,
+    ),
+    "inv": Row(
+        _inv,
+        (
+            Example((_MATRIX,)),
+            Example((_MATRIX,), {"transpose": 1}),
+            Example((((1, 1), _regular),)),
+        ),
+        ((_NOT_SQUARE, "lu"),),
+        operands=_with_factors,
+        ulp=16,
+    ),
+    "det": Row(
+        np.linalg.det,
+        (Example((_MATRIX,)), Example((_STACK,)), Example((((1, 1), _regular),))),
+        ((_NOT_SQUARE, "lu"),),
+        operands=_with_factors,
+        ulp=16,
+    ),
+    "logabsdet": Row(
+        lambda a: np.linalg.slogdet(a)[1],
+        (Example((_MATRIX,)),),
+        ((_NOT_SQUARE, "lu"),),
+        operands=_with_factors,
+        ulp=16,
+    ),
+    "sign_det": Row(
+        lambda a: np.linalg.slogdet(a)[0],
+        (Example(((3, 3),)), Example(((5, 2, 2),))),
+        ((_NOT_SQUARE, "lu"),),
+        constant=True,
+        operands=lambda builder, nodes: [builder.emit("lu", nodes)],
+    ),
+    "cholesky": Row(
+        np.linalg.cholesky,
+        (Example((((3, 3), _positive_definite),)),),
+        ((_NOT_SQUARE, "cholesky"),),
+        ulp=16,
+    ),
     "matmul": Row(
         _matmul,
         (

@@ -52,7 +52,8 @@ class Derivatives:
             for i, (shape, is_batched) in enumerate(zip(shapes, self.batched, strict=True))
         ]
         self.by = [i for i in range(len(shapes)) if i not in self.row.indices]
-        value = builder.emit(name, nodes, self.example.attributes)
+        operands = nodes if self.row.operands is None else self.row.operands(builder, nodes)
+        value = builder.emit(name, operands, self.example.attributes)
         self.shape = builder.shape(value)
         assert builder.batched(value) == any(self.batched)
         tangents = [builder.input(f"t{i}", shapes[i], batched=self.batched[i]) for i in self.by]
@@ -328,14 +329,20 @@ ERRORS = [(name, k) for name in names() for k in range(len(row_of(name).errors))
 @pytest.mark.parametrize(("name", "k"), ERRORS)
 def test_wrong_shapes_are_refused(name, k):
     """The text names the primitive and the shapes."""
-    example, text = row_of(name).errors[k]
+    row = row_of(name)
+    example, text = row.errors[k]
     builder = _core.Builder("float64")
     nodes = [
         builder.input(f"x{i}", operand.shape)
         for i, operand in enumerate(operands_of(name, example))
     ]
+
+    def use():
+        operands = nodes if row.operands is None else row.operands(builder, nodes)
+        builder.emit(name, operands, example.attributes)
+
     with pytest.raises((ValueError, IndexError, TypeError), match=f"buropt.*{text}"):
-        builder.emit(name, nodes, example.attributes)
+        use()
 
 
 @pytest.mark.parametrize("name", [name for name in names() if OPS[name]["arity"] > 0])
