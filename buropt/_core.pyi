@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 import os
-from typing import Annotated, Any, SupportsFloat, overload
+from typing import Annotated, Any, NoReturn, SupportsFloat, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -127,6 +127,8 @@ class BoundCall:
     def __init__(self, evaluator: object, x: object, g: object | None, weights: object | None) -> None: ...
 
     def __call__(self) -> float: ...
+
+    def __reduce__(self) -> NoReturn: ...
 
 class Query:
     """

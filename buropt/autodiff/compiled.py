@@ -12,9 +12,13 @@ Called while another function is traced, the derivative is recorded there instea
 
 from __future__ import annotations
 
+import sys
 import threading
+from abc import abstractmethod
 from collections import OrderedDict
-from typing import Any, NamedTuple, Protocol, cast
+from collections.abc import Callable
+from types import FrameType, FunctionType, MethodType
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -38,17 +42,72 @@ class CacheInfo(NamedTuple):
     max_programs: int
 
 
-class Derivative(Protocol):
-    """What `grad` and its siblings return: a function with a cache of programs."""
+class Derivative:
+    """What `grad` and its siblings return: a function with a cache of programs.
 
+    It can be pickled if the function can; a copy is the derivative itself. Programs are not
+    pickled, but compiled again where they are needed.
+    """
+
+    def __init__(self, transform: Transform) -> None:
+        self._transform = transform
+        self._compiled = self._compile(transform)
+        self.__name__ = self.__qualname__ = transform.name
+        self.__doc__ = f"The {transform.kind} of {definition(transform.fun)}."
+        self.__wrapped__ = transform.fun  # inspect.signature and error messages look through
+
+    def _compile(self, transform: Transform) -> tuple[Compiled, ...]:
+        return (Compiled(transform),)
+
+    @abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Evaluate at the arguments."""
 
     def cache_info(self) -> CacheInfo:
         """How often the function was traced, and how many programs are kept."""
+        infos = [one.cache_info() for one in self._compiled]
+        n_traces, n_programs = (sum(column) for column in zip(*(i[:2] for i in infos), strict=True))
+        return CacheInfo(n_traces, n_programs, _MAX_PROGRAMS)
 
     def cache_clear(self) -> None:
         """Forget all programs; the next call traces again."""
+        for one in self._compiled:
+            one.cache_clear()
+
+    def __repr__(self) -> str:
+        return f"<{self.__doc__.rstrip('.')}>" if self.__doc__ else super().__repr__()
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """In a class body it is a method, as any function."""
+        return self if instance is None else MethodType(self, instance)
+
+    def __copy__(self) -> Derivative:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Derivative:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        check_picklable(self._transform.fun, self.__name__)
+        return type(self), (self._transform,)
+
+
+class Direct(Derivative):
+    """A derivative that is called with its transform's arguments and `out`."""
+
+    def __init__(self, transform: Transform) -> None:
+        super().__init__(transform)
+        self._call = self._compiled[0].call
+        self._find = self._compiled[0].fast.get
+
+    def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        """Evaluate at the arguments."""
+        # The short way for floats and arrays: one look-up by their types, shapes and dtypes.
+        if not kwargs:
+            run = self._find(tuple([fast_key(arg) for arg in args]))
+            if run is not None:
+                return run(args, out)
+        return self._call(args, kwargs, out)
 
 
 def fast_key(arg: Any) -> Any:
@@ -59,39 +118,30 @@ def fast_key(arg: Any) -> Any:
     return kind if kind in _FAST_SCALARS else None
 
 
-def derivative_of(transform: Transform) -> Derivative:
-    """The function that a user gets, with the short way to its programs."""
-    compiled = Compiled(transform)
-    find = compiled.fast.get
+def check_picklable(fun: Callable[..., Any], name: str) -> None:
+    """Refuse to pickle a function by name that has none, which pickle would say less clearly."""
+    if not isinstance(fun, FunctionType) or _pickled_by_value():
+        return
+    found: Any = sys.modules.get(fun.__module__)
+    for part in fun.__qualname__.split("."):
+        found = getattr(found, part, None)
+    if found is not fun:
+        raise TypeError(
+            f"{name} cannot be pickled: pickle stores a function by its name, and "
+            f"{definition(fun)} cannot be found by it. Define it with def at the top of a module, "
+            "or pickle with cloudpickle."
+        )
 
-    def derivative(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        # The short way for floats and arrays: one look-up by their types, shapes and dtypes.
-        if not kwargs:
-            run = find(tuple([fast_key(arg) for arg in args]))
-            if run is not None:
-                return run(args, out)
-        return compiled.call(args, kwargs, out)
 
-    return dressed(derivative, transform, compiled)
-
-
-def dressed(function: Any, transform: Transform, *compiled: Compiled) -> Derivative:
-    """Give a derivative its name, its cache's methods and the function it belongs to."""
-    function.__name__ = function.__qualname__ = transform.name
-    function.__doc__ = f"The {transform.kind} of {definition(transform.fun)}."
-    function.__wrapped__ = transform.fun  # inspect.signature and error messages look through
-
-    def cache_info() -> CacheInfo:
-        infos = [one.cache_info() for one in compiled]
-        n_traces, n_programs = (sum(column) for column in zip(*(i[:2] for i in infos), strict=True))
-        return CacheInfo(n_traces, n_programs, _MAX_PROGRAMS)
-
-    def cache_clear() -> None:
-        for one in compiled:
-            one.cache_clear()
-
-    function.cache_info, function.cache_clear = cache_info, cache_clear
-    return cast(Derivative, function)
+def _pickled_by_value() -> bool:
+    """Whether a pickler is at work that stores functions themselves."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if not {"cloudpickle", "dill"}.isdisjoint(module.split(".")):
+            return True
+        frame = frame.f_back
+    return False
 
 
 class Compiled:

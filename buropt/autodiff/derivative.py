@@ -10,9 +10,16 @@ from typing import Any, TypeAlias, overload
 
 import numpy as np
 
-from buropt.autodiff.compiled import Compiled, Derivative, derivative_of, dressed, fast_key
+from buropt.autodiff.compiled import Compiled, Derivative, Direct, fast_key
 from buropt.autodiff.jacobian import Hessian, Jacobian
-from buropt.autodiff.transforms import Forward, Gradient, HessianVector, Reverse, Value
+from buropt.autodiff.transforms import (
+    Forward,
+    Gradient,
+    HessianVector,
+    Reverse,
+    Transform,
+    Value,
+)
 from buropt.trace import TraceError, Tracer
 from buropt.tree import flatten_leaves
 
@@ -56,7 +63,7 @@ def grad(fun: Function, argnums: int | Sequence[int] = 0) -> Derivative:
     DisconnectedInputWarning
         If an argument does not influence the result; its gradient is zero.
     """
-    return derivative_of(Gradient(fun, argnums, with_value=False))
+    return Direct(Gradient(fun, argnums, with_value=False))
 
 
 def value_and_grad(fun: Function, argnums: int | Sequence[int] = 0) -> Derivative:
@@ -64,7 +71,7 @@ def value_and_grad(fun: Function, argnums: int | Sequence[int] = 0) -> Derivativ
 
     Like `grad`, but the result is the pair `(value, gradient)`; `out` receives the gradient.
     """
-    return derivative_of(Gradient(fun, argnums, with_value=True))
+    return Direct(Gradient(fun, argnums, with_value=True))
 
 
 def hvp(fun: Function) -> Derivative:
@@ -85,7 +92,7 @@ def hvp(fun: Function) -> Derivative:
         `product(x, v, *args, out=None, **kwargs)` for `fun(x, *args, **kwargs)`: the derivative of
         the gradient by x along v. `v` is nested like `x`, and so is the result.
     """
-    return derivative_of(HessianVector(fun))
+    return Direct(HessianVector(fun))
 
 
 def jacobian(fun: Function, argnums: int | Sequence[int] = 0) -> Derivative:
@@ -112,7 +119,7 @@ def jacobian(fun: Function, argnums: int | Sequence[int] = 0) -> Derivative:
         of shape t has shape s + t. A nested result gives the same nest, and a nested argument a
         nest of its form in each place; for a sequence of argnums there is a tuple in each place.
     """
-    return derivative_of(Jacobian(fun, argnums))
+    return Direct(Jacobian(fun, argnums))
 
 
 def hessian(fun: Function, argnums: int | Sequence[int] = 0) -> Derivative:
@@ -130,7 +137,7 @@ def hessian(fun: Function, argnums: int | Sequence[int] = 0) -> Derivative:
         nested one it is a nest of nests, `h["w"]["b"]` for the derivative of the gradient by w
         along b.
     """
-    return derivative_of(Hessian(fun, argnums))
+    return Direct(Hessian(fun, argnums))
 
 
 @overload
@@ -162,13 +169,21 @@ def jvp(
     (value, tangent)
         Both nested like the result of `fun`. Without primals, a function of primals and tangents.
     """
-    transform = Forward(fun)
-    compiled = Compiled(transform)
-    find = compiled.fast.get
+    if primals is None and tangents is None:
+        return _AlongTangents(Forward(fun))
+    if primals is None or tangents is None:
+        raise TypeError("jvp takes primals and tangents, or neither of them")
+    return _AlongTangents(Forward(fun))(primals, tangents)
 
-    def derivative(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+
+class _AlongTangents(Derivative):
+    """What `jvp` returns."""
+
+    def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """The value and the tangent."""
+        (compiled,) = self._compiled
         args = (*primals, *tangents)
-        run = find(tuple([fast_key(arg) for arg in args]))
+        run = compiled.fast.get(tuple([fast_key(arg) for arg in args]))
         if run is not None and len(primals) == len(tangents):
             return run(args, None)
         for name, given in (("primals", primals), ("tangents", tangents)):
@@ -177,12 +192,6 @@ def jvp(
         if len(primals) != len(tangents):
             raise TypeError(f"jvp: got {len(primals)} primals and {len(tangents)} tangents")
         return compiled.call(args, {}, None)
-
-    if primals is None and tangents is None:
-        return dressed(derivative, transform, compiled)
-    if primals is None or tangents is None:
-        raise TypeError("jvp takes primals and tangents, or neither of them")
-    return derivative(primals, tangents)
 
 
 @overload
@@ -211,9 +220,19 @@ def vjp(fun: Function, *primals: Any) -> Any:
         argument; it evaluates `fun` anew. Without primals, a function of primals that returns such
         pairs and traces `fun` only once.
     """
-    value, reverse = Compiled(Value(fun)), Compiled(Reverse(fun))
+    derivative = _FromCotangents(Reverse(fun))
+    return derivative(*primals) if primals else derivative
 
-    def derivative(*primals: Any) -> Any:
+
+class _FromCotangents(Derivative):
+    """What `vjp` returns."""
+
+    def _compile(self, transform: Transform) -> tuple[Compiled, ...]:
+        return Compiled(Value(transform.fun)), Compiled(transform)
+
+    def __call__(self, *primals: Any) -> Any:
+        """The value, and the function that takes its cotangent back."""
+        value, reverse = self._compiled
         leaves, structure = flatten_leaves(primals)
         kept = structure.unflatten([_copy(leaf) for leaf in leaves])
 
@@ -221,10 +240,6 @@ def vjp(fun: Function, *primals: Any) -> Any:
             return reverse.call((cotangent, *kept), {}, None)
 
         return value.call(primals, {}, None), back
-
-    if primals:
-        return derivative(*primals)
-    return dressed(derivative, Reverse(fun), value, reverse)
 
 
 def _copy(leaf: Any) -> Any:

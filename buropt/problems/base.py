@@ -85,6 +85,10 @@ class Problem:
     def __post_init__(self) -> None:
         self.x0 = self._point(np.array(self.x0))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the evaluation that is kept; a copy makes its own."""
+        return self.__dict__ | {"_last": None}
+
     @property
     def dim(self) -> int:
         """Number of variables."""

@@ -301,7 +301,15 @@ void bind_evaluator(nb::module_& m) {
   nb::class_<BoundCall>(m, "BoundCall", "A call on fixed arrays.")
       .def(nb::init<nb::object, nb::object, nb::object, nb::object>(), "evaluator"_a, "x"_a,
            "g"_a.none(), "weights"_a.none())
-      .def("__call__", &BoundCall::call);
+      .def("__call__", &BoundCall::call)
+      .def(
+          "__reduce__",
+          [](const BoundCall&) -> nb::object {
+            raise(ErrorKind::type,
+                  "a bound call cannot be pickled or copied: it works on two arrays of this "
+                  "process. Pickle the oracle, and call its bind(x, g) where the copy is used.");
+          },
+          nb::sig("def __reduce__(self) -> typing.NoReturn"));
 }
 
 }  // namespace buropt
