@@ -28,9 +28,12 @@ from buropt.autodiff import vjp as vjp
 from buropt.loading import load as load
 from buropt.oracle import Oracle as Oracle
 from buropt.oracle import compile as compile
+from buropt.saving import load_arrays as load_arrays
+from buropt.saving import save_arrays as save_arrays
 from buropt.trace import DisconnectedInputWarning as DisconnectedInputWarning
 from buropt.trace import TraceError as TraceError
 from buropt.trace import UnsupportedOpError as UnsupportedOpError
+from buropt.trace import tag as tag
 
 __version__ = _version("buropt")
 
@@ -50,6 +53,9 @@ __all__ = [
     "jacobian",
     "jvp",
     "load",
+    "load_arrays",
+    "save_arrays",
+    "tag",
     "value_and_grad",
     "vjp",
 ]

@@ -64,7 +64,7 @@ def _damaged(path: str, what: str) -> _Refused:
 
 
 def write(
-    path: str | PathLike[str], holds: str, content: Mapping[str, Any], members: Mapping[str, Member]
+    path: str | PathLike[str], holds: str, content: Any, members: Mapping[str, Member]
 ) -> None:
     """Write a file at once: under its name there is the old one or the whole new one.
 
@@ -73,7 +73,7 @@ def write(
     path : path
     holds : str
         What the file is, "oracle" or "arrays".
-    content : dict
+    content : dict or list
         What JSON can say of it.
     members : dict
         Bytes and arrays of numbers by name.
@@ -145,7 +145,7 @@ class Contents:
     Attributes
     ----------
     holds : str
-    content : dict
+    content : dict or list
         What JSON said.
     size : int
         Bytes of the file.
@@ -179,7 +179,7 @@ class Contents:
                 f"this one reads up to {VERSION}). Update buropt."
             )
         self.holds: str = manifest["holds"]
-        self.content: dict[str, Any] = manifest[self.holds]
+        self.content: Any = manifest[self.holds]
         listed = {
             info.filename: {"bytes": info.file_size, "crc32": info.CRC}
             for info in self._archive.infolist()

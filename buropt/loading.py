@@ -61,7 +61,7 @@ def load(
         weights = saved.weights if weights is None else weights
         workers = (saved.shards or None) if workers is None else workers
     try:
-        objective = Objective(saved.functions, saved.spec, rows, saved.integers)
+        objective = Objective(saved.functions, saved.spec, rows)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} does not hold a valid oracle: {error}. Save it again.") from None
     objective.check_indices(samples)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,10 +14,30 @@ from buropt.oracle_data import OracleData, RowSpec
 from buropt.trace import DisconnectedInputWarning, Trace
 from buropt.trace.errors import warn
 from buropt.trace.indices import IntegerInput
+from buropt.trace.kinds import Kind
 from buropt.tree import TreeSpec
 
 Array = NDArray[Any]
 Loss = Callable[..., Any]
+
+
+class Functions(NamedTuple):
+    """The traced loss and regularizer.
+
+    Attributes
+    ----------
+    graph : _core.Graph
+        Inputs: the parameters, then the data. Outputs: "loss", "regularizer" if there is one, and
+        the tagged values.
+    integers : sequence of (int, IntegerInput)
+        The data, by their number, that are integers, and what is required of them.
+    tags : dict
+        The kinds of the tagged values by their names.
+    """
+
+    graph: _core.Graph
+    integers: Sequence[tuple[int, IntegerInput]]
+    tags: dict[str, Kind]
 
 
 class Objective:
@@ -25,11 +45,8 @@ class Objective:
 
     Attributes
     ----------
-    functions : _core.Graph
-        The traced functions, all that an objective is made of. Inputs: the parameters, then the
-        data; outputs: "loss", and "regularizer" if there is one.
-    integers : sequence of (int, IntegerInput)
-        The data, by their number, that are integers, and what is required of them.
+    functions : Functions
+        All that it is made of.
     spec : TreeSpec
         Of the parameters.
     builder : _core.Builder
@@ -42,17 +59,17 @@ class Objective:
         The regularizer.
     totals : dict
         The objective, by whether it is weighted.
+    tagged : dict
+        The tagged values by their names.
     """
 
     def __init__(
         self,
-        functions: _core.Graph,
+        functions: Functions,
         spec: TreeSpec,
         rows: Sequence[RowSpec],
-        integers: Sequence[tuple[int, IntegerInput]] = (),
     ) -> None:
         self.functions = functions
-        self.integers = integers
         self.spec = spec
         self._rows = rows
         # Everything is derived from the graph as it is cut out, and not in the builder that has
@@ -67,12 +84,17 @@ class Objective:
             else builder.input(row.path, row.shape, batched=True)
             for row in rows
         ]
-        value, *penalty = builder.add_graph(functions, self.params + self.data)
-        if functions.output_names != ["loss", "regularizer"][: 1 + len(penalty)] or any(
-            builder.shape(node) for node in (value, *penalty)
+        outputs = builder.add_graph(functions.graph, self.params + self.data)
+        n = len(outputs) - len(functions.tags)
+        value, *penalty = outputs[: max(0, n)] or [-1]
+        if (
+            functions.graph.output_names != ["loss", "regularizer"][:n] + list(functions.tags)
+            or n not in (1, 2)
+            or any(builder.shape(node) for node in (value, *penalty))
         ):
             raise ValueError("the graph is not that of a loss and a regularizer")
         self.penalty = penalty[0] if penalty else None
+        self.tagged = dict(zip(functions.tags, outputs[n:], strict=True))
         self.losses: dict[bool, int] = {False: value}
         self.totals: dict[bool, int] = {}
         if rows:
@@ -133,20 +155,26 @@ class Objective:
                 f"the objective does not depend on {', '.join(unused)}; the gradient there is zero",
                 DisconnectedInputWarning,
             )
-        functions = trace.builder.build(list(outputs.values()), list(outputs))
-        integers = trace.indices.inputs_among([row.node for row in rows])
-        objective = cls(functions, spec, samples.rows, integers)
+        tags = trace.tags
+        functions = Functions(
+            trace.builder.build(
+                [*outputs.values(), *(tracer.node for tracer in tags.values())], [*outputs, *tags]
+            ),
+            trace.indices.inputs_among([row.node for row in rows]),
+            {name: tracer.kind for name, tracer in tags.items()},
+        )
+        objective = cls(functions, spec, samples.rows)
         objective.check_indices(samples)
         return objective
 
     def check_indices(self, samples: OracleData) -> None:
         """Check data to be bound: what is used as an index must be in the range of its axis."""
-        for k, integers in self.integers:
+        for k, integers in self.functions.integers:
             integers.check(samples.arrays[k])
 
     def copy(self) -> Objective:
         """The same objective in a builder of its own, to which inputs may be added."""
-        return Objective(self.functions, self.spec, self._rows, self.integers)
+        return Objective(self.functions, self.spec, self._rows)
 
     def gradient(self, weighted: bool) -> list[int]:
         """The gradient's nodes, one for each parameter."""

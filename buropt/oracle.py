@@ -295,7 +295,6 @@ class Oracle(OracleQueries):
     def _parts(self) -> Parts:
         return Parts(
             self._objective.functions,
-            self._objective.integers,
             self._spec,
             self.x0,
             self._samples,
@@ -415,7 +414,7 @@ class Oracle(OracleQueries):
 
 
 def _from_parts(parts: Parts) -> Oracle:
-    objective = Objective(parts.functions, parts.spec, parts.samples.rows, parts.integers)
+    objective = Objective(parts.functions, parts.spec, parts.samples.rows)
     workers = parts.shards or None
     return Oracle(objective, parts.x0, parts.samples, parts.weights, parts.threads, workers)
 

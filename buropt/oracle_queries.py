@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
+from os import PathLike
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +16,7 @@ from buropt import _core
 from buropt.objective import Array, Objective
 from buropt.oracle_data import OracleData
 from buropt.queries import Queries
+from buropt.saving import save_arrays
 from buropt.tree import check_plain
 
 _ROWS = 8  # of a Hessian in one pass over the data
@@ -148,6 +151,65 @@ class OracleQueries(ABC):
             rows = rows[np.asarray(idx).ravel()]
         values = rows.data * np.repeat(factors, np.diff(rows.indptr))
         return sp.csr_array((values, rows.indices.copy(), rows.indptr.copy()), shape=rows.shape)
+
+    # Tagged values
+
+    def intermediates(
+        self,
+        x: ArrayLike,
+        idx: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+    ) -> dict[str, NDArray[Any]]:
+        """Give the values that the loss names by `buropt.tag`, at x.
+
+        Parameters
+        ----------
+        x : array, shape (dim,)
+        idx : integer array, shape (n,), optional
+            Which samples; all by default.
+        names : list of str, optional
+            Which values; all by default. Only what they need is computed.
+
+        Returns
+        -------
+        dict
+            By name an array (n, ...) with a row for each sample; of a value that does not depend
+            on the sample just the value. Of the oracle's dtype, int64, or bool.
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            As `value` does, and if a name is unknown.
+        """
+        kinds = self._objective.functions.tags
+        chosen = tuple(kinds) if names is None else tuple(names)
+        for name in chosen:
+            if name not in kinds:
+                known = ", ".join(map(repr, kinds)) or "none"
+                raise ValueError(
+                    f"there is no intermediate value {name!r}; the loss tags {known}. Name values "
+                    'by bo.tag(value, "name") inside of the loss.'
+                )
+        if not chosen:
+            return {}
+        at, _ = self._vector(x, "x")
+        query = self._queries.intermediates(chosen)
+        results = cast("list[Any]", query([at], idx, None, 1.0, [None] * len(chosen)))
+        dtypes = {"f": self.dtype, "i": np.dtype(np.int64), "b": np.dtype(bool)}
+        return {
+            name: np.asarray(result, dtypes[kinds[name]])
+            for name, result in zip(chosen, results, strict=True)
+        }
+
+    def save_intermediates(
+        self,
+        path: str | PathLike[str],
+        x: ArrayLike,
+        idx: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        """Save `intermediates` in a file that `buropt.load_arrays` reads."""
+        save_arrays(path, self.intermediates(x, idx, names))
 
     # How they are asked
 

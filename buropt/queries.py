@@ -102,6 +102,29 @@ class Queries:
             self._compiled[key] = make()
         return self._compiled[key]
 
+    def intermediates(self, names: tuple[str, ...]) -> _core.Query:
+        """Of x: tagged values, those that depend on the sample for each sample."""
+
+        def make() -> _core.Query:
+            objective = self._objective
+            builder = objective.builder
+            nodes = [objective.tagged[name] for name in names]
+            types = [(builder.shape(node), builder.batched(node)) for node in nodes]
+            roles, dense, csr = objective.sources(self._samples)
+            return _core.Query(
+                builder.build(nodes, list(names)),
+                [("x", (self._dim,), False)],
+                [(name, *type) for name, type in zip(names, types, strict=True)],
+                roles,
+                [(k, 0) for k in range(len(nodes))],
+                dense,
+                csr,
+                self._samples.n,
+                self._threads,
+            )
+
+        return self._find(("intermediates", names), make)
+
     def _row_gradients(self, objective: Objective, value: int) -> list[int]:
         """The gradients of a sample's value, not summed over the samples."""
         one = objective.builder.constant(np.ones(()))

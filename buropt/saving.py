@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from buropt import _core, files, tree_json
+from buropt.objective import Functions
 from buropt.oracle_data import OracleData, RowSpec
 from buropt.trace.indices import IntegerInput
 from buropt.trace.kinds import Kind
@@ -25,10 +26,8 @@ class Parts(NamedTuple):
 
     Attributes
     ----------
-    functions : _core.Graph
-        Of the loss and the regularizer.
-    integers : sequence of (int, IntegerInput)
-        What is required of the data that are integers.
+    functions : Functions
+        Loss and regularizer.
     spec : TreeSpec
         Of the parameters.
     x0 : ndarray, shape (dim,)
@@ -41,8 +40,7 @@ class Parts(NamedTuple):
         As they were asked for.
     """
 
-    functions: _core.Graph
-    integers: Sequence[tuple[int, IntegerInput]]
+    functions: Functions
     spec: TreeSpec
     x0: Array
     samples: OracleData
@@ -64,7 +62,7 @@ def write_oracle(path: str | PathLike[str], parts: Parts, with_data: bool) -> No
     """
     samples = parts.samples
     members: dict[str, files.Member] = {
-        "functions.graph": parts.functions.to_bytes(),
+        "functions.graph": parts.functions.graph.to_bytes(),
         "x0.npy": parts.x0,
     }
     if with_data:
@@ -87,8 +85,9 @@ def write_oracle(path: str | PathLike[str], parts: Parts, with_data: bool) -> No
             "rows": [
                 {"sparse": row.is_csr, "shape": row.shape, "kind": row.kind} for row in samples.rows
             ],
-            "indices": [_uses_to_json(k, integers) for k, integers in parts.integers],
+            "indices": [_uses_to_json(k, integers) for k, integers in parts.functions.integers],
         },
+        "tags": list(parts.functions.tags.items()),
         "threads": parts.threads,
     }
     files.write(path, "oracle", content, members)
@@ -135,9 +134,10 @@ def read_oracle(path: str | PathLike[str]) -> Parts:
         threads = file.content["threads"]
         if threads is not None and (type(threads) is not int or threads < 1):
             raise ValueError(f"threads is {threads!r}")
+        tags = {str(name): _one_of(kind, ("f", "i", "b")) for name, kind in file.content["tags"]}
         graph = file.bytes("functions.graph")
-    functions = _core.Graph.from_bytes(graph, str(path))
-    return Parts(functions, integers, spec, x0, samples, weights, shards, threads)
+    functions = Functions(_core.Graph.from_bytes(graph, str(path)), integers, tags)
+    return Parts(functions, spec, x0, samples, weights, shards, threads)
 
 
 def _read_spec(content: Mapping[str, Any]) -> TreeSpec:
@@ -148,6 +148,55 @@ def _read_spec(content: Mapping[str, Any]) -> TreeSpec:
         np.dtype(_one_of(content["dtype"], ("float32", "float64"))),
         str(parameters["name"]),
     )
+
+
+# Named arrays
+
+
+def save_arrays(path: str | PathLike[str], arrays: Mapping[str, Any]) -> None:
+    """Save arrays by their names in one file, which `load_arrays` reads.
+
+    The file is written at once, and its checksums are compared when it is read.
+
+    Parameters
+    ----------
+    path : path
+    arrays : dict
+        Arrays or numbers by name: floats, integers, booleans.
+
+    Raises
+    ------
+    TypeError
+        If a value is not an array of real numbers, or a name not a string.
+    OSError
+        If the file cannot be written.
+    """
+    members: dict[str, files.Member] = {}
+    for k, (name, value) in enumerate(arrays.items()):
+        array = np.asarray(value)
+        if not isinstance(name, str):
+            raise TypeError(f"save_arrays: the name {name!r} is not a string")
+        if array.dtype.kind not in "fiub":
+            raise TypeError(
+                f"save_arrays: {name!r} has dtype {array.dtype}; only real numbers and booleans "
+                "can be saved"
+            )
+        members[f"arrays/{k}.npy"] = array
+    files.write(path, "arrays", list(arrays), members)
+
+
+def load_arrays(path: str | PathLike[str]) -> dict[str, Array]:
+    """Load what `save_arrays` or `Oracle.save_intermediates` saved: arrays by their names.
+
+    Raises
+    ------
+    ValueError
+        If the file is foreign, truncated, damaged, of a newer version, or holds something else.
+    OSError
+        If it cannot be opened.
+    """
+    with files.reading(path, "arrays", "bo.load") as file:
+        return {str(name): file.array(f"arrays/{k}.npy") for k, name in enumerate(file.content)}
 
 
 # Data

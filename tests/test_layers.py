@@ -40,10 +40,10 @@ PYTHON_LAYERS = {
     "oracle_data": {"tree", "trace"},
     "objective": {"_core", "tree", "trace", "oracle_data"},
     "queries": {"_core", "objective", "oracle_data"},
-    "oracle_queries": {"_core", "objective", "oracle_data", "queries", "tree"},
+    "oracle_queries": {"_core", "objective", "oracle_data", "queries", "saving", "tree"},
     "files": set(),
     "tree_json": {"tree"},
-    "saving": {"_core", "tree", "tree_json", "trace", "oracle_data", "files"},
+    "saving": {"_core", "files", "objective", "oracle_data", "trace", "tree", "tree_json"},
     "oracle": {"_core", "tree", "oracle_data", "objective", "oracle_queries", "saving"},
     "loading": {"oracle_data", "objective", "oracle", "saving"},
     "data": {"_core"},
@@ -64,7 +64,7 @@ PYTHON_LAYERS = {
     "mistakes": {"build"},
     "run": {"build", "history", "loop", "mistakes", "progress", "plot", "result", "screen"},
     "_interrupt": set(),
-    "__init__": {"_core", "_interrupt", "autodiff", "loading", "oracle", "trace"},
+    "__init__": {"_core", "_interrupt", "autodiff", "loading", "oracle", "saving", "trace"},
 }
 
 # Packages that only some modules may import.

@@ -15,6 +15,7 @@ from buropt.trace.errors import TraceError as TraceError
 from buropt.trace.errors import UnsupportedOpError as UnsupportedOpError
 from buropt.trace.recording import Trace as Trace
 from buropt.trace.sparse import SparseRow as SparseRow
+from buropt.trace.tags import tag as tag
 from buropt.trace.tracer import Tracer as Tracer
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "Tracer",
     "UnsupportedOpError",
     "supported_functions",
+    "tag",
 ]

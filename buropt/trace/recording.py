@@ -54,6 +54,8 @@ class Trace:
         The function being traced, for error messages.
     indices : Indices
         Which inputs of integers are used as indices.
+    tags : dict
+        The values that were given a name by `tag`.
     """
 
     def __init__(self, dtype: DTypeLike = np.float64) -> None:
@@ -63,6 +65,7 @@ class Trace:
         self.builder = _core.Builder(self.dtype.name)
         self.name = "a function"
         self.indices = Indices()
+        self.tags: dict[str, Tracer] = {}
         self._is_open = True
 
     def __enter__(self) -> Trace:
