@@ -104,8 +104,8 @@ def test_absent_sparse_entries_are_not_multiplied():
 
 
 def test_unknown_functions_raise():
-    with pytest.raises(bo.UnsupportedOpError, match=r"np\.cumsum"):
-        bo.grad(lambda x: np.sum(np.cumsum(x)))(np.ones(3))
+    with pytest.raises(bo.UnsupportedOpError, match=r"np\.unique"):
+        bo.grad(lambda x: np.sum(np.unique(x)))(np.ones(3))
 
 
 def test_branch_on_a_traced_value_raises():

@@ -8,7 +8,28 @@ VALUES = {
     "np.amin": lambda a, v, p: np.amin(a, axis=0) + np.amin(v),
     "np.argmax": lambda a, v, p: np.argmax(a, axis=1) + np.argmax(v) + np.argmax(a > 0),
     "np.argmin": lambda a, v, p: np.argmin(a, axis=0, keepdims=True) + v.argmin(),
+    "np.cumprod": lambda a, v, p: np.cumprod(a, axis=0) + np.cumprod(v) + np.cumprod(a > 0)[:3],
+    "np.cumsum": lambda a, v, p: np.cumsum(a, axis=1) + v.cumsum() + np.cumsum(a > 0)[:3],
+    "np.diff": lambda a, v, p: [np.diff(a, 2), np.diff(a, axis=0, prepend=0, append=a), np.diff(v)],
+    "np.ediff1d": lambda a, v, p: np.ediff1d(a) + np.ediff1d(v, to_begin=1, to_end=[2.0, 3.0])[0],
+    "np.gradient": lambda a, v, p: [*np.gradient(a), np.gradient(v, 0.5, edge_order=2)],
     "np.max": lambda a, v, p: np.max(a, axis=(0, 1), keepdims=True) + np.max(a > v) + a.max(0),
     "np.min": lambda a, v, p: np.min(a) + np.minimum.reduce(a, axis=-1, keepdims=True),
+    "np.prod": lambda a, v, p: a.prod() + np.prod(a, axis=0) + np.prod(a > 0, axis=0),
     "np.ptp": lambda a, v, p: np.ptp(a) + np.ptp(a, axis=1, keepdims=True),
 }
+if hasattr(np, "cumulative_sum"):
+    VALUES |= {
+        "np.cumulative_prod": lambda a, v, p: (
+            np.cumulative_prod(a, axis=1, include_initial=True)[:, 1:] + np.cumulative_prod(v)
+        ),
+        "np.cumulative_sum": lambda a, v, p: (
+            np.cumulative_sum(a, axis=0, include_initial=True)[1:] + np.cumulative_sum(v)
+        ),
+    }
+if hasattr(np, "trapezoid"):
+    VALUES["np.trapezoid"] = lambda a, v, p: (
+        np.trapezoid(a) + np.trapezoid(a, v) + np.trapezoid(v, dx=0.5) + np.trapezoid(a, a * a)
+    )
+if hasattr(np, "trapz"):
+    VALUES["np.trapz"] = lambda a, v, p: np.trapz(a) + np.trapz(a, v)  # noqa: NPY201

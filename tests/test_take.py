@@ -108,8 +108,8 @@ def test_any_mix_of_batched_operands(op, x_batched, indices_batched, axis):
     # A minibatch is cut into tiles in another way; one sample is a tile of its own.
     for i in (0, 5):
         value, gradient = oracle.value_and_grad(p.ravel(), [i])
-        assert value == samples[i][0]
-        np.testing.assert_array_equal(gradient, samples[i][1].ravel())
+        assert value == pytest.approx(samples[i][0], rel=1e-13)
+        np.testing.assert_allclose(gradient, samples[i][1].ravel(), rtol=1e-13)
 
 
 def test_gradient_of_an_embedding():

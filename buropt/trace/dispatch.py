@@ -47,8 +47,8 @@ class FunctionRow:
     rule : callable
         `rule(trace, **arguments)`, with NumPy's own argument names.
     parameters : tuple of str
-        All of NumPy's parameters, in positional order; a last name that starts with a star takes
-        the remaining positional arguments.
+        All of NumPy's parameters, in positional order; a name that starts with a star takes the
+        remaining positional arguments, and those behind it are given by name.
     known : frozenset of str
         The parameters that the rule takes.
     """
@@ -118,10 +118,10 @@ def _bind(
 ) -> dict[str, Any]:
     names = row.parameters
     given: dict[str, Any] = {}
-    if names[-1].startswith("*"):
-        fixed = len(names) - 1
-        given[names[-1][1:]] = args[fixed:]
-        args, names = args[:fixed], names[:fixed]
+    star = next((k for k, one in enumerate(names) if one.startswith("*")), None)
+    if star is not None:
+        given[names[star][1:]] = args[star:]
+        args, names = args[:star], names[:star]
     if len(args) > len(names):
         raise TypeError(f"{name} takes at most {len(names)} arguments, got {len(args)}")
     given |= zip(names, args, strict=False)

@@ -1,6 +1,7 @@
 #include "exec/scalar.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace buropt {
 namespace {
@@ -51,7 +52,7 @@ class ScalarCompiler final : public ElementEmitter {
         elementwise(record);
       else
         return std::nullopt;
-      if (p_.code_.size() > static_cast<std::size_t>(limit)) return std::nullopt;
+      if (declined_ || p_.code_.size() > static_cast<std::size_t>(limit)) return std::nullopt;
     }
     for (std::size_t k = 0; k < g_.outputs.size(); ++k) {
       p_.stores_.push_back({static_cast<std::int32_t>(k), registers_of(g_.outputs[k])});
@@ -70,6 +71,16 @@ class ScalarCompiler final : public ElementEmitter {
     if (zero_ < 0) zero_ = new_register(T(0));
     return zero_;
   }
+  std::int32_t constant(double value) override {
+    return value == 0 && !std::signbit(value) ? zero() : new_register(static_cast<T>(value));
+  }
+  std::optional<double> known(int operand, std::int64_t element) const override {
+    const Node& node = g_.node(input(operand));
+    if (!node.is_constant) return std::nullopt;
+    const auto& values = g_.constants[static_cast<std::size_t>(node.slot)];
+    return reinterpret_cast<const T*>(values->data())[element];
+  }
+  void decline() override { declined_ = true; }
   int arity() const override { return static_cast<int>(g_.nodes[node_].inputs.size()); }
   const Type& in_type(int operand) const override { return g_.node(input(operand)).type; }
   const Type& out_type() const override { return g_.nodes[node_].type; }
@@ -154,6 +165,7 @@ class ScalarCompiler final : public ElementEmitter {
   std::vector<std::vector<std::int32_t>> registers_;
   std::size_t node_ = 0;
   std::int32_t zero_ = -1;
+  bool declined_ = false;
 };
 
 template <class T>

@@ -19,6 +19,8 @@ std::vector<Op> shape_ops();
 std::vector<Op> slice_ops();
 std::vector<Op> concatenate_ops();
 std::vector<Op> sum_ops();
+std::vector<Op> prod_ops();
+std::vector<Op> scan_ops();
 std::vector<Op> batch_ops();
 std::vector<Op> matmul_ops();
 std::vector<Op> sparse_ops();

@@ -134,6 +134,11 @@ class ElementEmitter {
   virtual std::int32_t emit(std::string_view op, std::span<const std::int32_t> regs,
                             std::int64_t number = 0) = 0;
   virtual std::int32_t zero() = 0;
+  virtual std::int32_t constant(double value) = 0;
+  /// The element of an operand that is a constant.
+  virtual std::optional<double> known(int operand, std::int64_t element) const = 0;
+  /// There are no single elements to compute this value by: the graph runs in tiles.
+  virtual void decline() = 0;
   virtual int arity() const = 0;
   virtual const Type& in_type(int operand) const = 0;
   virtual const Type& out_type() const = 0;

@@ -12,11 +12,28 @@ struct Registry {
 
   Registry() {
     for (auto family : {
-             arithmetic_ops,      comparison_ops,    selection_ops,   exponential_ops,
-             hyperbolic_ops,      trigonometric_ops, rounding_ops,    power_ops,
-             shape_ops,           slice_ops,         concatenate_ops, sum_ops,
-             batch_ops,           matmul_ops,        sparse_ops,      take_ops,
-             extremum_ops,        norm_ops,          linalg_ops,      linalg_cofactor_ops,
+             arithmetic_ops,
+             comparison_ops,
+             selection_ops,
+             exponential_ops,
+             hyperbolic_ops,
+             trigonometric_ops,
+             rounding_ops,
+             power_ops,
+             shape_ops,
+             slice_ops,
+             concatenate_ops,
+             sum_ops,
+             prod_ops,
+             scan_ops,
+             batch_ops,
+             matmul_ops,
+             sparse_ops,
+             take_ops,
+             extremum_ops,
+             norm_ops,
+             linalg_ops,
+             linalg_cofactor_ops,
              linalg_cholesky_ops,
          }) {
       for (const Op& record : family()) {

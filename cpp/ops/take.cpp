@@ -192,6 +192,44 @@ void vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
   }
 }
 
+/// With indices that are constants, the elements are other names for the operand's.
+template <class F, class Visit>
+void for_known_picks(ElementEmitter& e, const Shape& whole, Visit&& visit) {
+  const std::array types{e.in_type(0), e.in_type(1)};
+  const LowerContext c{types, e.out_type(), e.attributes(), 1};
+  std::vector<double> indices;
+  for (std::int64_t i = 0; i < e.in_type(1).size(); ++i) {
+    const std::optional<double> index = e.known(1, i);
+    if (!index) return e.decline();
+    indices.push_back(*index);
+  }
+  for_picked<F>(Numbers(whole, c, F::along), indices.data(), visit);
+}
+
+template <class F>
+void take_elements(ElementEmitter& e) {
+  for_known_picks<F>(
+      e, e.in_type(0).shape, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+        for (std::int64_t i = 0; i < count; ++i) {
+          e.out(to + i, from < 0 ? e.constant(std::numeric_limits<double>::quiet_NaN())
+                                 : e.in(0, from + i));
+        }
+      });
+}
+
+template <class F>
+void vjp_elements(ElementEmitter& e) {
+  std::vector<std::int32_t> total(static_cast<std::size_t>(e.out_type().size()), e.zero());
+  for_known_picks<F>(e, e.out_type().shape,
+                     [&](std::int64_t to, std::int64_t from, std::int64_t count) {
+                       for (std::int64_t i = 0; i < count && to >= 0; ++i) {
+                         std::int32_t& place = total[static_cast<std::size_t>(to + i)];
+                         place = e.emit("add", {place, e.in(0, from + i)});
+                       }
+                     });
+  for (std::size_t i = 0; i < total.size(); ++i) e.out(static_cast<std::int64_t>(i), total[i]);
+}
+
 template <class F>
 std::vector<Op> family(std::string_view doc) {
   Op take;
@@ -206,6 +244,7 @@ std::vector<Op> family(std::string_view doc) {
     s.numbers = Numbers(c.in[0].shape, c, F::along).list();
     s.run = c.out.dtype == DType::float32 ? take_kernel<F, float> : take_kernel<F, double>;
   };
+  take.elements = take_elements<F>;
 
   Op vjp;
   vjp.name = F::vjp;
@@ -222,6 +261,7 @@ std::vector<Op> family(std::string_view doc) {
     s.run =
         c.out.dtype == DType::float32 ? vjp_kernel<F, float, false> : vjp_kernel<F, double, false>;
   };
+  vjp.elements = vjp_elements<F>;
 
   Op sum = vjp;
   sum.name = F::sum;
@@ -233,6 +273,7 @@ std::vector<Op> family(std::string_view doc) {
     return out;
   };
   sum.batch_sum = nullptr;
+  sum.elements = nullptr;
   sum.lower = [](const LowerContext& c, Instruction& s) {
     s.numbers = Numbers(c.out.shape, c, F::along).list();
     s.run =

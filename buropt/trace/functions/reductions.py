@@ -26,6 +26,17 @@ def sum_(
     return trace.emit("sum", (array,), {"axes": axes, "keepdims": int(keepdims)}, kind=kind)
 
 
+@function(np.prod, "a axis dtype out keepdims initial where")
+def prod(
+    trace: Trace, a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None
+) -> Tracer:
+    """The product over some axes."""
+    array = trace.lift(a)
+    kind = total_kind(trace, "np.prod", dtype, array)
+    attributes = {"axes": axes_of(trace, axis, array.ndim), "keepdims": int(keepdims)}
+    return trace.emit("prod", (array,), attributes, kind=kind)
+
+
 @function(np.mean, "a axis dtype out keepdims where")
 def mean(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Tracer:
     """The mean over some axes."""
