@@ -7,7 +7,7 @@ compared with that function on its domain.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import mpmath
@@ -115,6 +115,24 @@ def _concatenate(*arrays: Any, axis: int) -> Any:
 
 def _sum(x: Any, axes: Any, keepdims: int = 0) -> Any:
     return np.sum(x, axis=tuple(axes), keepdims=bool(keepdims))
+
+
+def _backwards(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A scan that can run from the other end, and leave the element of its own place out."""
+
+    def reference(x: Any, axis: int, reverse: int, exclusive: int = 0) -> Any:
+        x = np.flip(x, axis) if reverse else x
+        if exclusive:
+            ends = np.split(x, [x.shape[axis] - 1], axis)
+            x = np.concatenate([np.ones_like(ends[1]), ends[0]], axis)
+        y = function(x, axis=axis)
+        return np.flip(y, axis) if reverse else y
+
+    return reference
+
+
+def _with_zeros(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
+    return rng.uniform(-2, 2, shape) * (rng.random(shape) < 0.6)
 
 
 def _matmul(a: Any, b: Any, transpose_a: int = 0, transpose_b: int = 0) -> Any:
@@ -295,6 +313,43 @@ ROWS: dict[str, Row] = {
         indices=(1,),
     ),
     **{name: _reduction(getattr(np, name)) for name in ("max", "min")},
+    "prod": replace(
+        _reduction(np.prod),
+        examples=(
+            Example((((3, 4), _with_zeros),), {"axes": [0, 1], "keepdims": 0}),
+            Example((((2, 3, 4), _with_zeros),), {"axes": [1], "keepdims": 0}),
+            Example((((2, 3, 2), _with_zeros),), {"axes": [0, 2], "keepdims": 1}),
+            Example(((40,),), {"axes": [0], "keepdims": 0}),
+            Example(((0, 3),), {"axes": [0], "keepdims": 0}),
+        ),
+    ),
+    "cumsum": Row(
+        _backwards(np.cumsum),
+        (
+            Example(((2, 3, 4),), {"axis": 1, "reverse": 0}),
+            Example(((5,),), {"axis": 0, "reverse": 1}),
+            Example(((0, 3),), {"axis": 0, "reverse": 0}),
+        ),
+        ((Example(((3,),), {"axis": 1, "reverse": 0}), "cumsum: axis 1 is out of range"),),
+    ),
+    "cumprod": Row(
+        _backwards(np.cumprod),
+        (
+            *(
+                Example(((shape, _with_zeros),), {"axis": axis, "reverse": i, "exclusive": j})
+                for i in (0, 1)
+                for j in (0, 1)
+                for shape, axis in (((2, 4, 3), 1), ((5,), 0))
+            ),
+            Example(((0, 3),), {"axis": 0, "reverse": 0, "exclusive": 1}),
+        ),
+        (
+            (
+                Example(((3,),), {"axis": 1, "reverse": 0, "exclusive": 0}),
+                "cumprod: axis 1 is out of range",
+            ),
+        ),
+    ),
     **{name: _arg_reduction(getattr(np, name)) for name in ("argmax", "argmin")},
     "solve": Row(
         _solve,

@@ -70,6 +70,12 @@ std::optional<AroundAxis> around_reduced(const Shape& shape, const std::vector<b
   return AroundAxis{extents[0], extents[1], extents[2]};
 }
 
+NodeId without_nan(Emitter& e, NodeId mask, NodeId contribution) {
+  const NodeId zero = e.constant(0, e.type(contribution).dtype);
+  const NodeId is_nan = e.emit("not_equal", {contribution, contribution});
+  return e.emit("where", {e.emit("logical_and", {mask, is_nan}), zero, contribution});
+}
+
 NodeId gather_reduced_axes(Emitter& e, std::string_view name, NodeId input,
                            const Attributes& attributes) {
   const Type type = e.type(input);

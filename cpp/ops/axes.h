@@ -37,6 +37,10 @@ std::vector<std::int64_t> kept_shape(const Shape& shape, const std::vector<bool>
 /// (axes of extent 1 are nobody's).
 std::optional<AroundAxis> around_reduced(const Shape& shape, const std::vector<bool>& reduced);
 
+/// 0 in place of NaN where the mask holds, for contributions of guarded nodes (NodeView). What is a
+/// number stays: it is 0 there already, and must keep its own derivative by the cotangent.
+NodeId without_nan(Emitter& e, NodeId mask, NodeId contribution);
+
 /// simplify of a reduction whose kernel wants (kept, reduced, kept): moves the reduced axes to the
 /// end if need be.
 NodeId gather_reduced_axes(Emitter& e, std::string_view name, NodeId input,

@@ -40,12 +40,11 @@ void reverse(Emitter& e, const NodeView& node, NodeId cotangent, std::span<NodeI
   const NodeId before = e.emit("cumprod", {x}, Attributes({1}, {0}, {1}));
   const NodeId behind = e.emit("cumprod", {x}, Attributes({1}, {1}, {1}));
   const NodeId slope = e.emit("multiply", {before, behind});
-  const NodeId product = e.emit("multiply", {given, slope});
-  // In a branch that is not taken nothing flows back, whatever the elements are.
-  const NodeId zero = e.constant(0, e.type(x).dtype);
-  const NodeId is_nan = e.emit("not_equal", {product, product});
-  const NodeId nothing = e.emit("logical_and", {e.emit("equal", {given, zero}), is_nan});
-  const NodeId result = e.emit("where", {nothing, zero, product});
+  NodeId result = e.emit("multiply", {given, slope});
+  if (node.guarded) {
+    const NodeId zero = e.constant(0, e.type(x).dtype);
+    result = without_nan(e, e.emit("equal", {given, zero}), result);
+  }
   cotangents[0] = e.emit("reshape", {result}, Attributes({whole.begin(), whole.end()}));
 }
 

@@ -56,6 +56,15 @@ NodeId recurrence(Emitter& e, NodeId a, NodeId c, std::int64_t axis, bool revers
 
 // ---- reverse rules
 
+/// A contribution to elements from which the scan did not go on to a cotangent other than 0 is 0.
+NodeId reached(Emitter& e, const NodeView& node, NodeId cotangent, NodeId contribution) {
+  if (!node.guarded) return contribution;
+  const Attributes back(node.attributes[0], {!flag(node.attributes, 1)});
+  const NodeId size = e.emit(kSum, {e.emit("absolute", {cotangent})}, back);
+  const NodeId zero = e.constant(0, e.type(cotangent).dtype);
+  return without_nan(e, e.emit("equal", {size, zero}), contribution);
+}
+
 void reverse_sum(Emitter& e, const NodeView& node, NodeId cotangent, std::span<NodeId> cotangents) {
   cotangents[0] =
       e.emit(kSum, {cotangent}, Attributes(node.attributes[0], {!flag(node.attributes, 1)}));
@@ -71,14 +80,7 @@ void reverse_prod(Emitter& e, const NodeView& node, NodeId cotangent,
   const NodeId before = e.emit(kProd, {x}, Attributes({axis}, {reverse}, {1}));
   NodeId behind = recurrence(e, x, cotangent, axis, !reverse, !exclusive);
   if (exclusive) behind = shifted(e, behind, axis, !reverse);
-  // In a branch that is not taken nothing flows back, whatever the elements are.
-  const NodeId zero = e.constant(0, e.type(x).dtype);
-  const NodeId size =
-      e.emit(kSum, {e.emit("absolute", {cotangent})}, Attributes({axis}, {!reverse}));
-  const NodeId product = e.emit("multiply", {before, behind});
-  const NodeId is_nan = e.emit("not_equal", {product, product});
-  const NodeId nothing = e.emit("logical_and", {e.emit("equal", {size, zero}), is_nan});
-  cotangents[0] = e.emit("where", {nothing, zero, product});
+  cotangents[0] = reached(e, node, cotangent, e.emit("multiply", {before, behind}));
 }
 
 void reverse_recurrence(Emitter& e, const NodeView& node, NodeId cotangent,
@@ -87,9 +89,10 @@ void reverse_recurrence(Emitter& e, const NodeView& node, NodeId cotangent,
   const bool reverse = flag(node.attributes, 1);
   const bool is_shifted = flag(node.attributes, 2);
   const NodeId back = recurrence(e, node.inputs[0], cotangent, axis, !reverse, !is_shifted);
-  cotangents[1] = back;
-  cotangents[0] = is_shifted ? e.emit("multiply", {shifted(e, back, axis, !reverse), node.id})
-                             : e.emit("multiply", {back, shifted(e, node.id, axis, reverse)});
+  const NodeId by_a = is_shifted ? e.emit("multiply", {shifted(e, back, axis, !reverse), node.id})
+                                 : e.emit("multiply", {back, shifted(e, node.id, axis, reverse)});
+  cotangents[0] = reached(e, node, cotangent, by_a);
+  cotangents[1] = reached(e, node, cotangent, back);
 }
 
 NodeId forward_recurrence(Emitter& e, const NodeView& node, std::span<const NodeId> tangents) {
