@@ -110,8 +110,10 @@ class Factors {
   }
 
  private:
+  /// A row from i on, whatever stands there.
   std::int64_t exchanged_with(std::int64_t i) const noexcept {
-    return static_cast<std::int64_t>(lu_[n_ * n_ + i]);
+    const T row = lu_[n_ * n_ + i];
+    return row >= T(i) && row < T(n_) ? static_cast<std::int64_t>(row) : i;
   }
 
   void exchange(T* x, std::int64_t k, std::int64_t i) const noexcept {

@@ -20,10 +20,6 @@ bool is_transposed(const Attributes& attributes) {
 
 Attributes transposed(bool yes) { return Attributes({yes}); }
 
-NodeId matmul(Emitter& e, NodeId a, NodeId b, bool transpose_a, bool transpose_b) {
-  return e.emit("matmul", {a, b}, Attributes({transpose_a}, {transpose_b}));
-}
-
 NodeId negative(Emitter& e, NodeId x) { return e.emit("negative", {x}); }
 
 /// a + b, where kNone is 0.
@@ -35,11 +31,6 @@ NodeId plus(Emitter& e, NodeId a, NodeId b) {
 void stop(Emitter&, const NodeView&, NodeId, std::span<NodeId>) {}
 NodeId no_tangent(Emitter&, const NodeView&, std::span<const NodeId>) { return kNone; }
 
-template <template <class> class Run>
-void choose(const LowerContext& c, Instruction& s) {
-  s.run = c.out.dtype == DType::float32 ? Run<float>::kernel : Run<double>::kernel;
-}
-
 // ---- lu: factors (..., n + 1, n) of matrices (..., n, n), laid out as in math/lu.h.
 
 Type infer_lu(std::span<const Type> in, const Attributes&) {
@@ -50,15 +41,13 @@ Type infer_lu(std::span<const Type> in, const Attributes&) {
 }
 
 template <class T>
-struct LuKernel {
-  static void kernel(const Instruction& s, const Frame& frame) noexcept {
-    const std::int64_t n = s.numbers[0];
-    for_matrices<T>(s, frame, 1, [n](const auto& in, T* out) {
-      std::copy_n(in[0], n * n, out);
-      Lu<T>(out, n).factor();
-    });
-  }
-};
+void lu_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const std::int64_t n = s.numbers[0];
+  for_matrices<T>(s, frame, 1, [n](const auto& in, T* out) {
+    std::copy_n(in[0], n * n, out);
+    Lu<T>(out, n).factor();
+  });
+}
 
 Op lu_op() {
   Op op;
@@ -72,7 +61,7 @@ Op lu_op() {
     const std::int64_t n = square_size("lu", c.in[0]);
     s.numbers = {n};
     append_stack(c, (n + 1) * n, s);
-    choose<LuKernel>(c, s);
+    s.run = c.out.dtype == DType::float32 ? lu_kernel<float> : lu_kernel<double>;
   };
   return op;
 }
@@ -80,7 +69,10 @@ Op lu_op() {
 /// Checks that the second operand can be the factors of the first; their number of rows.
 std::int64_t check_factors(std::string_view op, std::span<const Type> in) {
   const std::int64_t n = square_size(op, in[0]);
-  BUROPT_ASSERT(infer_lu(in.first(1), {}).shape == in[1].shape);
+  if (!(infer_lu(in.first(1), {}).shape == in[1].shape) || in[0].batched != in[1].batched) {
+    raise(ErrorKind::value, "buropt.%s: an array of shape %s is not the factors of one of shape %s",
+          std::string(op).c_str(), in[1].shape.str().c_str(), in[0].shape.str().c_str());
+  }
   return n;
 }
 
@@ -108,8 +100,8 @@ void reverse_solve(Emitter& e, const NodeView& node, NodeId cotangent,
   const NodeId found = e.emit("solve", {a, node.inputs[1], cotangent}, transposed(!transpose));
   const NodeId back = without_dead(e, node, cotangent, found);
   const NodeId x = without_dead(e, node, cotangent, node.id);
-  const NodeId product = transpose ? matmul(e, negative(e, x), back, false, true)
-                                   : matmul(e, negative(e, back), x, false, true);
+  const NodeId product = transpose ? multiply_matrices(e, negative(e, x), back, false, true)
+                                   : multiply_matrices(e, negative(e, back), x, false, true);
   cotangents[0] = sum_to_shape(e, product, e.type(a).shape);
   cotangents[2] = sum_to_shape(e, back, e.type(node.inputs[2]).shape);
 }
@@ -118,24 +110,23 @@ NodeId forward_solve(Emitter& e, const NodeView& node, std::span<const NodeId> t
   NodeId change = tangents[2];
   if (tangents[0] != kNone) {
     const bool transpose = is_transposed(node.attributes);
-    change = plus(e, change, negative(e, matmul(e, tangents[0], node.id, transpose, false)));
+    change =
+        plus(e, change, negative(e, multiply_matrices(e, tangents[0], node.id, transpose, false)));
   }
   if (change == kNone) return kNone;
   return e.emit("solve", {node.inputs[0], node.inputs[1], change}, node.attributes);
 }
 
 template <class T>
-struct SolveKernel {
-  static void kernel(const Instruction& s, const Frame& frame) noexcept {
-    const std::int64_t n = s.numbers[0];
-    const std::int64_t k = s.numbers[1];
-    const bool transpose = s.numbers[2] != 0;
-    for_matrices<T>(s, frame, 3, [=](const auto& in, T* out) {
-      std::copy_n(in[2], n * k, out);
-      Factors<T>(in[1], n).solve(out, k, transpose);
-    });
-  }
-};
+void solve_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const std::int64_t n = s.numbers[0];
+  const std::int64_t k = s.numbers[1];
+  const bool transpose = s.numbers[2] != 0;
+  for_matrices<T>(s, frame, 3, [=](const auto& in, T* out) {
+    std::copy_n(in[2], n * k, out);
+    Factors<T>(in[1], n).solve(out, k, transpose);
+  });
+}
 
 Op solve_op() {
   Op op;
@@ -150,7 +141,7 @@ Op solve_op() {
     const MatrixSize b = matrix_size("solve", c.in[2]);
     s.numbers = {b.rows, b.columns, is_transposed(c.attributes)};
     append_stack(c, b.size(), s);
-    choose<SolveKernel>(c, s);
+    s.run = c.out.dtype == DType::float32 ? solve_kernel<float> : solve_kernel<double>;
   };
   return op;
 }
@@ -165,30 +156,28 @@ Type infer_inv(std::span<const Type> in, const Attributes&) {
 /// With x = a^-1: d a = -x^T g x^T; with x = a^-T: d a = -x g^T x.
 void reverse_inv(Emitter& e, const NodeView& node, NodeId cotangent, std::span<NodeId> cotangents) {
   const bool transpose = is_transposed(node.attributes);
-  const NodeId left = matmul(e, negative(e, node.id), cotangent, !transpose, transpose);
-  const NodeId product = matmul(e, left, node.id, false, !transpose);
+  const NodeId left = multiply_matrices(e, negative(e, node.id), cotangent, !transpose, transpose);
+  const NodeId product = multiply_matrices(e, left, node.id, false, !transpose);
   cotangents[0] = without_dead(e, node, cotangent, product);
 }
 
 NodeId forward_inv(Emitter& e, const NodeView& node, std::span<const NodeId> tangents) {
   if (tangents[0] == kNone) return kNone;
   const bool transpose = is_transposed(node.attributes);
-  const NodeId left = matmul(e, negative(e, node.id), tangents[0], false, transpose);
-  return matmul(e, left, node.id, false, false);
+  const NodeId left = multiply_matrices(e, negative(e, node.id), tangents[0], false, transpose);
+  return multiply_matrices(e, left, node.id, false, false);
 }
 
 template <class T>
-struct InvKernel {
-  static void kernel(const Instruction& s, const Frame& frame) noexcept {
-    const std::int64_t n = s.numbers[0];
-    const bool transpose = s.numbers[1] != 0;
-    for_matrices<T>(s, frame, 2, [=](const auto& in, T* out) {
-      std::fill_n(out, n * n, T(0));
-      for (std::int64_t i = 0; i < n; ++i) out[i * n + i] = T(1);
-      Factors<T>(in[1], n).solve(out, n, transpose);
-    });
-  }
-};
+void inv_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const std::int64_t n = s.numbers[0];
+  const bool transpose = s.numbers[1] != 0;
+  for_matrices<T>(s, frame, 2, [=](const auto& in, T* out) {
+    std::fill_n(out, n * n, T(0));
+    for (std::int64_t i = 0; i < n; ++i) out[i * n + i] = T(1);
+    Factors<T>(in[1], n).solve(out, n, transpose);
+  });
+}
 
 Op inv_op() {
   Op op;
@@ -203,22 +192,23 @@ Op inv_op() {
     const std::int64_t n = square_size("inv", c.in[0]);
     s.numbers = {n, is_transposed(c.attributes)};
     append_stack(c, n * n, s);
-    choose<InvKernel>(c, s);
+    s.run = c.out.dtype == DType::float32 ? inv_kernel<float> : inv_kernel<double>;
   };
   return op;
 }
 
 // ---- det(a, lu), logabsdet(a, lu), sign_det(lu): a number (...,) for each matrix.
 
-Type number_for_each(std::span<const Type> in) {
+Type infer_number(std::span<const Type> in, const Attributes&) {
+  if (in.size() == 2) {
+    check_factors("det", in);
+  } else if (const MatrixSize lu = matrix_size("sign_det", in[0]); lu.rows != lu.columns + 1) {
+    raise(ErrorKind::value, "buropt.sign_det: an array of shape %s holds no factors",
+          in[0].shape.str().c_str());
+  }
   Type out = in[0];
   out.shape = leading_axes(in[0]);
   return out;
-}
-
-Type infer_of_matrix(std::span<const Type> in, const Attributes&) {
-  check_factors("det", in);
-  return number_for_each(in);
 }
 
 /// The gradient of the determinant is the cofactor matrix.
@@ -245,28 +235,10 @@ void number_kernel(const Instruction& s, const Frame& frame) noexcept {
                   [=](const auto& in, T* out) { *out = (Factors<T>(in[lu], n).*number)(); });
 }
 
-void lower_number(const LowerContext& c, Instruction& s) {
+void lower_number(const LowerContext& c, Instruction& s, Kernel f32, Kernel f64) {
   s.numbers = {matrix_size("det", c.in.back()).columns};
   append_stack(c, 1, s);
-}
-
-template <class T>
-struct DetKernel {
-  static constexpr Kernel kernel = number_kernel<T, &Factors<T>::determinant>;
-};
-template <class T>
-struct LogKernel {
-  static constexpr Kernel kernel = number_kernel<T, &Factors<T>::log_determinant>;
-};
-template <class T>
-struct SignKernel {
-  static constexpr Kernel kernel = number_kernel<T, &Factors<T>::sign>;
-};
-
-template <template <class> class Run>
-void lower_as(const LowerContext& c, Instruction& s) {
-  lower_number(c, s);
-  choose<Run>(c, s);
+  s.run = c.out.dtype == DType::float32 ? f32 : f64;
 }
 
 Op det_op() {
@@ -274,9 +246,12 @@ Op det_op() {
   op.name = "det";
   op.doc = "Determinant of a matrix.";
   op.arity = 2;
-  op.infer = infer_of_matrix;
+  op.infer = infer_number;
   op.reverse = reverse_det;
-  op.lower = lower_as<DetKernel>;
+  op.lower = [](const LowerContext& c, Instruction& s) {
+    lower_number(c, s, number_kernel<float, &Factors<float>::determinant>,
+                 number_kernel<double, &Factors<double>::determinant>);
+  };
   return op;
 }
 
@@ -285,7 +260,10 @@ Op logabsdet_op() {
   op.name = "logabsdet";
   op.doc = "Logarithm of the determinant's magnitude.";
   op.reverse = reverse_logabsdet;
-  op.lower = lower_as<LogKernel>;
+  op.lower = [](const LowerContext& c, Instruction& s) {
+    lower_number(c, s, number_kernel<float, &Factors<float>::log_determinant>,
+                 number_kernel<double, &Factors<double>::log_determinant>);
+  };
   return op;
 }
 
@@ -293,10 +271,13 @@ Op sign_det_op() {
   Op op;
   op.name = "sign_det";
   op.doc = "Sign of the determinant, by its factors; its derivative is 0.";
-  op.infer = [](std::span<const Type> in, const Attributes&) { return number_for_each(in); };
+  op.infer = infer_number;
   op.reverse = stop;
   op.forward = no_tangent;
-  op.lower = lower_as<SignKernel>;
+  op.lower = [](const LowerContext& c, Instruction& s) {
+    lower_number(c, s, number_kernel<float, &Factors<float>::sign>,
+                 number_kernel<double, &Factors<double>::sign>);
+  };
   return op;
 }
 

@@ -15,10 +15,6 @@ namespace {
 
 bool flag(const Attributes& attributes) { return !attributes[0].empty() && attributes[0][0] != 0; }
 
-NodeId matmul(Emitter& e, NodeId a, NodeId b, bool transpose_a, bool transpose_b) {
-  return e.emit("matmul", {a, b}, Attributes({transpose_a}, {transpose_b}));
-}
-
 NodeId solve_triangular(Emitter& e, NodeId l, NodeId b, bool transpose) {
   return e.emit("solve_triangular", {l, b}, Attributes({transpose}));
 }
@@ -27,15 +23,7 @@ NodeId lower_triangle(Emitter& e, NodeId x, bool half) {
   return e.emit("lower_triangle", {x}, Attributes({half}));
 }
 
-/// The last two axes exchanged.
-NodeId transpose(Emitter& e, NodeId x) {
-  std::vector<std::int64_t> axes;
-  for (int axis = 0; axis < e.type(x).shape.rank(); ++axis) axes.push_back(axis);
-  std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
-  return e.emit("transpose", {x}, Attributes(axes));
-}
-
-NodeId plus_transpose(Emitter& e, NodeId x) { return e.emit("add", {x, transpose(e, x)}); }
+NodeId plus_transpose(Emitter& e, NodeId x) { return e.emit("add", {x, transpose_matrices(e, x)}); }
 
 // ---- lower_triangle(x) {"half"}: zeros above the diagonal; the diagonal itself whole or halved.
 // Its own transpose.
@@ -85,7 +73,10 @@ Op lower_triangle_op() {
 Type infer_triangular(std::span<const Type> in, const Attributes&) {
   const std::int64_t n = square_size("solve_triangular", in[0]);
   const MatrixSize b = matrix_size("solve_triangular", in[1]);
-  BUROPT_ASSERT(b.rows == n);
+  if (b.rows != n) {
+    raise(ErrorKind::value, "buropt.solve_triangular: sizes differ: l is %s, b is %s",
+          in[0].shape.str().c_str(), in[1].shape.str().c_str());
+  }
   Type out = in[0];
   out.batched = in[0].batched || in[1].batched;
   out.shape = with_axes(broadcast_leading_axes("solve_triangular", in), {n, b.columns});
@@ -97,8 +88,9 @@ void reverse_triangular(Emitter& e, const NodeView& node, NodeId cotangent,
   const bool transposed = flag(node.attributes);
   const NodeId back = solve_triangular(e, node.inputs[0], cotangent, !transposed);
   const NodeId x = node.id;
-  const NodeId product = transposed ? matmul(e, e.emit("negative", {x}), back, false, true)
-                                    : matmul(e, e.emit("negative", {back}), x, false, true);
+  const NodeId product = transposed
+                             ? multiply_matrices(e, e.emit("negative", {x}), back, false, true)
+                             : multiply_matrices(e, e.emit("negative", {back}), x, false, true);
   cotangents[0] = lower_triangle(e, sum_to_shape(e, product, e.type(node.inputs[0]).shape), false);
   cotangents[1] = sum_to_shape(e, back, e.type(node.inputs[1]).shape);
 }
@@ -108,7 +100,8 @@ NodeId forward_triangular(Emitter& e, const NodeView& node, std::span<const Node
   NodeId change = tangents[1];
   if (tangents[0] != kNone) {
     const NodeId l = lower_triangle(e, tangents[0], false);
-    const NodeId product = e.emit("negative", {matmul(e, l, node.id, transposed, false)});
+    const NodeId product =
+        e.emit("negative", {multiply_matrices(e, l, node.id, transposed, false)});
     change = change == kNone ? product : e.emit("add", {change, product});
   }
   return change == kNone ? kNone : solve_triangular(e, node.inputs[0], change, transposed);
@@ -161,9 +154,9 @@ Type infer_cholesky(std::span<const Type> in, const Attributes&) {
 void reverse_cholesky(Emitter& e, const NodeView& node, NodeId cotangent,
                       std::span<NodeId> cotangents) {
   const NodeId l = node.id;
-  const NodeId p = lower_triangle(e, matmul(e, l, cotangent, true, false), true);
+  const NodeId p = lower_triangle(e, multiply_matrices(e, l, cotangent, true, false), true);
   const NodeId half = solve_triangular(e, l, p, true);
-  const NodeId s = solve_triangular(e, l, transpose(e, half), true);
+  const NodeId s = solve_triangular(e, l, transpose_matrices(e, half), true);
   cotangents[0] = without_dead(e, node, cotangent, lower_triangle(e, plus_transpose(e, s), true));
 }
 
@@ -172,8 +165,8 @@ NodeId forward_cholesky(Emitter& e, const NodeView& node, std::span<const NodeId
   const NodeId l = node.id;
   const NodeId change = plus_transpose(e, lower_triangle(e, tangents[0], true));
   const NodeId half = solve_triangular(e, l, change, false);
-  const NodeId inner = solve_triangular(e, l, transpose(e, half), false);
-  return matmul(e, l, lower_triangle(e, inner, true), false, false);
+  const NodeId inner = solve_triangular(e, l, transpose_matrices(e, half), false);
+  return multiply_matrices(e, l, lower_triangle(e, inner, true), false, false);
 }
 
 template <class T>

@@ -14,6 +14,7 @@ namespace buropt {
 namespace {
 
 Type infer(std::span<const Type> in, const Attributes&) {
+  if (in.empty()) raise(ErrorKind::value, "buropt.cofactor takes a matrix");
   square_size("cofactor", in[0]);
   if (in.size() - 1 > kMaxDirections) {
     raise(ErrorKind::value, "buropt.det: derivatives of an order above %zu are not supported",
@@ -21,7 +22,10 @@ Type infer(std::span<const Type> in, const Attributes&) {
   }
   Type out = in[0];
   for (const Type& type : in) {
-    BUROPT_ASSERT(type.shape == in[0].shape);
+    if (!(type.shape == in[0].shape)) {
+      raise(ErrorKind::value, "buropt.cofactor: shapes %s and %s differ", in[0].shape.str().c_str(),
+            type.shape.str().c_str());
+    }
     out.batched = out.batched || type.batched;
   }
   return out;
@@ -29,6 +33,7 @@ Type infer(std::span<const Type> in, const Attributes&) {
 
 /// The directions in one order, so that equal derivatives are found to be equal.
 NodeId simplify(Emitter& e, std::span<const NodeId> inputs, const Attributes&) {
+  if (inputs.size() < 3) return kNone;
   std::vector<NodeId> sorted(inputs.begin(), inputs.end());
   std::sort(sorted.begin() + 1, sorted.end());
   if (std::equal(sorted.begin(), sorted.end(), inputs.begin())) return kNone;

@@ -71,6 +71,27 @@ Shape with_axes(Shape shape, std::initializer_list<std::int64_t> extents) {
   return shape;
 }
 
+NodeId multiply_matrices(Emitter& e, NodeId a, NodeId b, bool transpose_a, bool transpose_b) {
+  const int rank = std::max(e.type(a).shape.rank(), e.type(b).shape.rank());
+  if (rank == 2) return e.emit("matmul", {a, b}, Attributes({transpose_a}, {transpose_b}));
+  if (transpose_a) a = transpose_matrices(e, a);
+  if (transpose_b) b = transpose_matrices(e, b);
+  const MatrixSize left = matrix_size("matmul", e.type(a));
+  const MatrixSize right = matrix_size("matmul", e.type(b));
+  const Shape of_a = with_axes(leading_axes(e.type(a)), {left.rows, left.columns, 1});
+  const Shape of_b = with_axes(leading_axes(e.type(b)), {1, right.rows, right.columns});
+  a = e.emit("reshape", {a}, Attributes({of_a.begin(), of_a.end()}));
+  b = e.emit("reshape", {b}, Attributes({of_b.begin(), of_b.end()}));
+  return e.emit("sum", {e.emit("multiply", {a, b})}, Attributes({rank - 1}, {0}));
+}
+
+NodeId transpose_matrices(Emitter& e, NodeId x) {
+  std::vector<std::int64_t> axes;
+  for (int axis = 0; axis < e.type(x).shape.rank(); ++axis) axes.push_back(axis);
+  std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
+  return e.emit("transpose", {x}, Attributes(axes));
+}
+
 NodeId sum_to_shape(Emitter& e, NodeId node, const Shape& shape) {
   const Shape from = e.type(node).shape;
   if (from == shape) return node;

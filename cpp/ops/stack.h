@@ -27,6 +27,12 @@ Shape broadcast_leading_axes(std::string_view op, std::span<const Type> in);
 /// Appends axes to a shape.
 Shape with_axes(Shape shape, std::initializer_list<std::int64_t> extents);
 
+/// op(a) op(b) of the matrices in two stacks.
+NodeId multiply_matrices(Emitter& e, NodeId a, NodeId b, bool transpose_a, bool transpose_b);
+
+/// The last two axes exchanged.
+NodeId transpose_matrices(Emitter& e, NodeId x);
+
 /// The sum over the axes along which an operand of this shape was broadcast.
 NodeId sum_to_shape(Emitter& e, NodeId node, const Shape& shape);
 
