@@ -110,6 +110,6 @@ def call(name: str, operands: tuple[Any, ...], attributes: dict[str, Any]) -> An
     """The primitive on tracers; its reference on arrays."""
     for operand in operands:
         if isinstance(operand, Tracer):
-            trace = operand.trace
+            trace = operand.recording
             return trace.emit(name, [trace.lift(one) for one in operands], attributes)
     return row_of(name).reference(*operands, **attributes)

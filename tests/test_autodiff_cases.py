@@ -17,6 +17,54 @@ EXACT = {"rtol": 1e-12, "atol": 1e-15}
 STATM = Path("/proc/self/statm")
 
 
+@pytest.mark.parametrize("executor", ["numbers", "arrays"])
+def test_a01_the_branch_not_taken(executor):
+    """No NaN, and under `filterwarnings = error` no warning either."""
+
+    def roots(x):
+        return np.sum(np.where(x >= 0, np.sqrt(x), -3 * x))
+
+    value, gradient = value_and_grad(roots)(np.array([-4.0, 0.25, 9.0]))
+    assert value == 15.5
+    np.testing.assert_allclose(gradient, [-3.0, 1.0, 1 / 6], **EXACT)
+
+    def ratios(x, n):
+        return np.sum(np.where(n == 0, 0, x / n))
+
+    repeat = 1 if executor == "numbers" else 100
+    x, n = np.tile([5.0, 1.0], repeat), np.tile([0, 2], repeat)
+    for numbers in (n, n.astype(float)):
+        value, (by_x, by_n) = value_and_grad(ratios, argnums=(0, 1))(x, numbers)
+        assert value == 0.5 * repeat
+        np.testing.assert_array_equal(by_x, np.tile([0.0, 0.5], repeat))
+        np.testing.assert_array_equal(by_n, np.tile([0.0, -0.25], repeat))
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "value", "gradient"),
+    [
+        (lambda x: np.sum(np.abs(x)), [-2.0, 0.0, 3.0], 5.0, [-1.0, 0.0, 1.0]),
+        (np.max, [2.0, 5.0, 5.0, 1.0], 5.0, [0.0, 0.5, 0.5, 0.0]),
+        (lambda x: x.max(), [2.0, 5.0, 5.0, 1.0], 5.0, [0.0, 0.5, 0.5, 0.0]),
+        (lambda x: np.maximum(x, x), 3.0, 3.0, 1.0),
+        (lambda x: np.maximum(x, 0) + np.minimum(x, 0), 0.0, 0.0, 1.0),
+        (
+            lambda z: np.maximum(z, 0) - z * 1.0 + np.log1p(np.exp(-np.abs(z))),
+            0.0,
+            0.6931471805599453,
+            -0.5,
+        ),
+        (lambda x: np.clip(x, 0, 1), 0.0, 0.0, 1.0),
+        (lambda x: np.clip(x, 0, 1), 1.0, 1.0, 1.0),
+        (lambda x: np.sum(np.clip(x, 0, 1)), [-0.5, 0.0, 0.5, 1.0, 2.0], 2.5, [0, 1, 1, 1, 0]),
+    ],
+)
+def test_a03_kinks(function, x, value, gradient):
+    got = value_and_grad(function)(np.array(x) if isinstance(x, list) else x)
+    np.testing.assert_allclose(got[0], value, **EXACT)
+    np.testing.assert_allclose(got[1], gradient, **EXACT)
+
+
 @pytest.mark.parametrize(
     ("power", "x", "expected"),
     [
@@ -169,6 +217,23 @@ def test_a10_method_of_an_array_does_not_lose_the_tracer():
         grad(lambda x: W.dot(x))(np.zeros(3))
     assert "`grad(lambda x: W.dot(x))(np.zeros(3))`" in str(e.value)
     assert "Instead: " in str(e.value)
+
+
+def test_a12_item_assignment():
+    def into_array(x):
+        out = np.zeros(2)
+        out[0] = x[0] ** 2
+        return out.sum()
+
+    def into_tracer(x):
+        y = 2 * x
+        y[0] = x[0] ** 2
+        return y.sum()
+
+    for function in (into_array, into_tracer):
+        for compiled in (grad(function), lambda x, f=function: bo.compile(f, x)):
+            with pytest.raises(TypeError, match=r"(?s)item assignment.*Instead: .*np\.stack"):
+                compiled(np.ones(2))
 
 
 def test_a12_in_place():

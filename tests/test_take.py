@@ -12,7 +12,7 @@ NAN = float("nan")
 
 def primitive(op, x, indices, axis):
     """The node itself, with indices that NumPy would refuse."""
-    return x.trace.emit(op, (x, x.trace.lift(indices)), {"axis": axis})
+    return x.recording.emit(op, (x, x.recording.lift(indices)), {"axis": axis})
 
 
 def pick(op, x, indices, axis):

@@ -1,10 +1,14 @@
 """What cannot be traced raises: what was wrong, where, and what to write instead."""
 
+import functools
+import random
+
 import numpy as np
 import pytest
 import scipy.sparse
 import scipy.special
 
+import buropt as bo
 from buropt.trace import RandomDrawWarning, Trace, TraceError, UnsupportedOpError, errors
 
 VECTOR = np.array([1.5, 0.25, -2.0])
@@ -141,7 +145,8 @@ def test_errors(function, kind, parts):
     with pytest.raises(kind) as caught:
         traced(function)
     text = str(caught.value)
-    for part in [*parts, f"{__file__}:{function.__code__.co_firstlineno}"]:
+    where = f"Raised while tracing a function, at {__file__}:{function.__code__.co_firstlineno}: `"
+    for part in [*parts, where, " Instead: "]:
         assert part in text
 
 
@@ -231,6 +236,58 @@ def test_random_draws_warn():
         with pytest.warns(RandomDrawWarning, match="drew random numbers"):
             trace.call(lambda x: x @ np.random.normal(size=3), x)  # noqa: NPY002
         trace.call(lambda x: x @ np.random.default_rng(0).normal(size=3), x)
+
+
+class Noise:
+    def __init__(self):
+        self.generator = np.random.default_rng(0)
+        self.parts = {"state": [np.random.RandomState(0)]}
+        self.python = random.Random(0)
+
+    def method(self, x):
+        return x[0] * self.generator.normal()
+
+    def __call__(self, x):
+        return x[0] * self.parts["state"][0].normal()
+
+
+NOISE = Noise()
+
+
+def by_attribute(x):
+    return x[0] * NOISE.python.random()
+
+
+def by_helper(x):
+    return sum(helper(part) for helper in (by_attribute,) for part in [x])
+
+
+def by_default(x, *, generators=[NOISE.generator]):  # noqa: B006 (on purpose)
+    return x[0] * generators[0].normal()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        NOISE.method,
+        NOISE,
+        by_attribute,
+        by_helper,
+        by_default,
+        functools.partial(lambda rng, x: x[0] * rng.normal(), NOISE.generator),
+        lambda x: NOISE.method(x) + np.sum(x),
+        lambda x: (lambda y: sum(NOISE.generator.normal() * part for part in y))(x),
+        lambda x: x[0] * random.random(),
+    ],
+)
+def test_random_draws_are_found_wherever_they_are(function):
+    with pytest.warns(RandomDrawWarning, match="drew random numbers") as caught:
+        bo.grad(function)(VECTOR)
+    assert caught[0].filename == __file__
+
+
+def test_generators_that_are_not_drawn_from_do_not_warn():
+    bo.grad(lambda x: np.sum(x) * len(NOISE.parts))(VECTOR)
 
 
 # ---- sparse rows

@@ -102,6 +102,11 @@ LIKE_NUMPY = [
     lambda x, t, m: m.astype(int),
     lambda x, t, m: m.astype(np.int64) + m.astype(np.int64),
     lambda x, t, m: t.astype(int),
+    lambda x, t, m: x.astype(int),
+    lambda x, t, m: (100 * x).astype(np.int32) // 7,
+    lambda x, t, m: np.full_like(t, x),
+    lambda x, t, m: x[(x > 0).astype(int)],
+    lambda x, t, m: x[x.astype(int)],
 ]
 
 

@@ -176,11 +176,11 @@ class Compiled:
                 return self._run(arguments, args, kwargs, out)
             except ForeignTracerError as error:
                 # The function takes a value from outside that is being traced there.
-                if not error.tracer.trace.is_open:
+                if not error.tracer.recording.is_open:
                     raise
-                trace = error.tracer.trace
+                trace = error.tracer.recording
         else:
-            trace = next(leaf.trace for leaf in arguments.leaves if isinstance(leaf, Tracer))
+            trace = next(leaf.recording for leaf in arguments.leaves if isinstance(leaf, Tracer))
         if out is not None:
             raise TraceError(
                 f"{transform.name} is traced and cannot write into out=. Instead: use its result."

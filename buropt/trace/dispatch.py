@@ -71,18 +71,33 @@ REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
 }
 # scipy.special's ufuncs by name: importing that package just to list it would double start-up.
 SCIPY_UFUNCS: dict[str, UfuncRule] = {}
+# scipy.special's functions in Python, by name; `scipy_shims.py` has more on them.
+SCIPY_FUNCTIONS: dict[str, FunctionRow] = {}
 
 
 def function(numpy_function: Callable[..., Any], parameters: str) -> Callable[[Rule], Rule]:
     """Decorate a rule for `numpy_function`, whose parameters are listed in NumPy's order."""
 
     def register(rule: Rule) -> Rule:
-        names = tuple(parameters.split())
-        known = frozenset(inspect.signature(rule).parameters) - {"trace"}
-        FUNCTIONS[numpy_function] = FunctionRow(rule, names, known)
+        FUNCTIONS[numpy_function] = _row(rule, parameters)
         return rule
 
     return register
+
+
+def scipy_function(name: str, parameters: str) -> Callable[[Rule], Rule]:
+    """Decorate a rule for scipy.special's function of that name."""
+
+    def register(rule: Rule) -> Rule:
+        SCIPY_FUNCTIONS[name] = _row(rule, parameters)
+        return rule
+
+    return register
+
+
+def _row(rule: FunctionRule, parameters: str) -> FunctionRow:
+    known = frozenset(inspect.signature(rule).parameters) - {"trace"}
+    return FunctionRow(rule, tuple(parameters.split()), known)
 
 
 def find_ufunc(trace: Trace, ufunc: np.ufunc) -> UfuncRule:
@@ -106,6 +121,19 @@ def call_function(
     name = public_name(numpy_function)
     if row is None:
         raise unsupported(trace, name)
+    return _call_row(trace, row, name, args, kwargs)
+
+
+def call_scipy_function(
+    trace: Trace, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """Trace scipy.special's function of that name."""
+    return _call_row(trace, SCIPY_FUNCTIONS[name], f"scipy.special.{name}", args, kwargs)
+
+
+def _call_row(
+    trace: Trace, row: FunctionRow, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
     given = _bind(row, name, args, kwargs)
     refused = [key for key, value in given.items() if not _can_drop(trace, row, key, value)]
     if refused:
@@ -199,7 +227,7 @@ def supported_functions() -> list[str]:
     """The public names of all functions that can be traced, such as `np.exp`, sorted."""
     rows: list[Any] = [*UFUNCS, *FUNCTIONS]
     names = {public_name(row) for row in rows}
-    return sorted(names | {f"scipy.special.{name}" for name in SCIPY_UFUNCS})
+    return sorted(names | {f"scipy.special.{name}" for name in (*SCIPY_UFUNCS, *SCIPY_FUNCTIONS)})
 
 
 def public_name(numpy_function: Any) -> str:

@@ -127,11 +127,11 @@ def _unwrap(function: Callable[..., object]) -> object:
 
 def _user_frame() -> FrameType | None:
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_machinery(frame):
+    while frame is not None and is_machinery(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
     return frame
 
 
-def _is_machinery(frame: FrameType) -> bool:
-    module = frame.f_globals.get("__name__", "")
+def is_machinery(module: str) -> bool:
+    """Whether a module of that name is machinery, and not the user's."""
     return any(module == name or module.startswith(name + ".") for name in _MACHINERY)

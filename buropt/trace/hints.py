@@ -45,11 +45,25 @@ HINTS: dict[str, str] = {
     "nonzero": "np.where(condition, a, b) with all three arguments",
     "scipy.special.erf": "it has no rule yet; np.tanh and scipy.special.expit do",
     "scipy.special.logit": "np.log(x) - np.log1p(-x)",
-    "scipy.special.softmax": "np.exp(x) / np.sum(np.exp(x))",
     "scipy.special.xlogy": "x * np.log(y)",
+    "scipy.special.softmax": "np.exp(x) / np.sum(np.exp(x))",
     "sort": "compute the order outside of the traced function",
     "std": "np.sqrt(np.mean((x - np.mean(x)) ** 2))",
     "tensordot": "np.einsum, or reshape and @",
     "tolist": "keep the traced array as it is, without converting it to Python numbers",
     "var": "np.mean((x - np.mean(x)) ** 2)",
 }
+
+_SHAPE_HINTS: dict[str, str] = {
+    "matmul": "operands whose inner extents agree, perhaps the transpose x.T of one",
+    "sparse_dot": "as many rows or entries as the data have columns",
+    "concatenate": "arrays that only differ along the axis they are joined along",
+    "broadcast_to": "a shape that ends like the array's; x[:, None] adds an axis",
+}
+
+
+def shape_hint(op: str) -> str:
+    """What shapes to give a primitive whose operands do not fit, as half a sentence."""
+    return _SHAPE_HINTS.get(
+        op, "extents that are equal, or 1, from the last axis on; x[:, None] adds an axis"
+    )

@@ -93,7 +93,7 @@ def in_place(ufunc: np.ufunc, symbol: str) -> Callable[[Tracer, Any], Any]:
         if result.shape != self.shape:
             raise ValueError(
                 f"{symbol}: the result has shape {result.shape} and does not fit into the array "
-                f"of shape {self.shape}. {location(self.trace.name)} Instead: {instead}."
+                f"of shape {self.shape}. {location(self.recording.name)} Instead: {instead}."
             )
         if highest((self.kind, result.kind)) != self.kind:
             what = "a boolean" if self.is_bool else "an integer"

@@ -17,6 +17,7 @@ from buropt.trace.errors import (
     function_name,
     location,
 )
+from buropt.trace.hints import shape_hint
 from buropt.trace.indices import Indices, IntegerInput
 from buropt.trace.kinds import Kind, inexact, inexact_text, kind_of
 from buropt.trace.operators import Memory
@@ -138,7 +139,7 @@ class Trace:
             If it is a tracer of another recording, or does not hold real numbers.
         """
         if isinstance(value, Tracer):
-            if value.trace is not self or not self._is_open:
+            if value.recording is not self or not self._is_open:
                 self._check_tracer(value)
             return value
         if type(value) is float:
@@ -199,8 +200,11 @@ class Trace:
             nodes = [operand.node for operand in operands]
             node = self.builder.emit(op, nodes, attributes or _NONE)
         except ValueError as error:
-            text = str(error).rstrip(".")
-            raise ValueError(f"{text}. {location(self.name)}") from None
+            text = str(error).rstrip(".?")
+            raise ValueError(
+                f"{text}. {location(self.name)} Instead: {shape_hint(op)}, seen while tracing by "
+                "print(x.shape)."
+            ) from None
         if kind == "i":
             self.indices.add_node(node, op, nodes, attributes)
         return Tracer(self, node, kind, None)
@@ -295,9 +299,9 @@ class Trace:
         return value
 
     def _check_tracer(self, tracer: Tracer) -> None:
-        if tracer.trace is not self or not self._is_open:
+        if tracer.recording is not self or not self._is_open:
             raise ForeignTracerError(
-                f"a value traced in {tracer.trace.name} is used outside of that recording, "
+                f"a value traced in {tracer.recording.name} is used outside of that recording, "
                 f"where it has no meaning. {location(self.name)} Instead: pass it as an argument "
                 "or return it, and do not keep traced values in globals or attributes.",
                 tracer,

@@ -22,8 +22,8 @@ class SparseRow:
 
     Attributes
     ----------
-    trace : Trace
-        The recording it belongs to.
+    recording : Trace
+        What it belongs to.
     node : int
         The id of the node in the recording's builder.
     name : str
@@ -32,12 +32,12 @@ class SparseRow:
         `(n_features,)`.
     """
 
-    __slots__ = ("name", "node", "shape", "trace")
+    __slots__ = ("name", "node", "recording", "shape")
     __array_priority__ = 2000.0
     ndim = 1
 
     def __init__(self, trace: Trace, node: int, name: str, n_features: int) -> None:
-        self.trace = trace
+        self.recording = trace
         self.node = node
         self.name = name
         self.shape = (n_features,)
@@ -72,12 +72,12 @@ class SparseRow:
         """`self @ other`, or `other @ self`; for a vector they are the same."""
         if isinstance(other, SparseRow):
             self._refuse("the product of two sparse rows")
-        dense = self.trace.lift(other)
+        dense = self.recording.lift(other)
         if other_first and dense.ndim == 2:
             dense = dense.T
         if dense.ndim not in (1, 2):
             self._refuse(f"a product with an array of shape {dense.shape}")
-        return self.trace.emit("sparse_dot", (self, dense))
+        return self.recording.emit("sparse_dot", (self, dense))
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if ufunc is np.matmul and method == "__call__" and not kwargs:
@@ -116,8 +116,8 @@ class SparseRow:
     def _text(self, what: str) -> str:
         return (
             f"{self.name} is a sparse row, and sparse rows only support products with x; "
-            f"{what} cannot be traced. {location(self.trace.name)} Instead: {self.name} @ x, or "
-            "pass the data as a dense array."
+            f"{what} cannot be traced. {location(self.recording.name)} Instead: {self.name} @ x, "
+            "or pass the data as a dense array."
         )
 
 

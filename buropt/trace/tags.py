@@ -43,14 +43,14 @@ def tag(value: T, name: str) -> T:
     if isinstance(value, SparseRow):
         raise TraceError(
             f"tag {name!r}: {value.name} is a sparse row of the data, which an oracle does not "
-            f"compute. {location(value.trace.name)} Instead: tag what is made of it."
+            f"compute. {location(value.recording.name)} Instead: tag what is made of it."
         )
     if isinstance(value, Tracer):
-        tags = value.trace.tags
+        tags = value.recording.tags
         if name in tags:
             raise TraceError(
-                f"tag {name!r} is given to two values. {location(value.trace.name)} Instead: give "
-                f'each its own name, e.g. f"{name}[{{k}}]" in a loop.'
+                f"tag {name!r} is given to two values. {location(value.recording.name)} Instead: "
+                f'give each its own name, e.g. f"{name}[{{k}}]" in a loop.'
             )
-        tags[name] = value.trace.fresh(value)
+        tags[name] = value.recording.fresh(value)
     return value

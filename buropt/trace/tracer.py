@@ -43,8 +43,8 @@ class Tracer:
 
     Attributes
     ----------
-    trace : Trace
-        The recording it belongs to.
+    recording : Trace
+        What it belongs to.
     node : int
         The id of the node in the recording's builder.
     shape : tuple of int
@@ -56,11 +56,11 @@ class Tracer:
         Who else shares its memory; None if nobody does.
     """
 
-    __slots__ = ("__weakref__", "kind", "memory", "node", "shape", "trace")
+    __slots__ = ("__weakref__", "kind", "memory", "node", "recording", "shape")
     __array_priority__ = 1000.0
 
     def __init__(self, trace: Trace, node: int, kind: Kind, memory: Memory | None) -> None:
-        self.trace = trace
+        self.recording = trace
         self.node = node
         self.shape: tuple[int, ...] = trace.builder.shape(node)
         self.memory = memory
@@ -82,7 +82,7 @@ class Tracer:
     def dtype(self) -> np.dtype[Any]:
         """The graph's float dtype, int64, or bool for the result of a comparison."""
         if self.kind == "f":
-            return self.trace.dtype
+            return self.recording.dtype
         return np.dtype(np.int64 if self.kind == "i" else bool)
 
     @property
@@ -94,6 +94,21 @@ class Tracer:
     def real(self) -> Tracer:
         """Itself: there are no complex numbers."""
         return self
+
+    @property
+    def imag(self) -> Tracer:
+        """Zeros."""
+        return self._method(np.zeros_like)
+
+    @property
+    def mT(self) -> Tracer:
+        """The transpose of the last two axes."""
+        if self.ndim < 2:
+            raise ValueError(
+                f"an array of shape {self.shape} has no mT, which needs 2 axes. "
+                f"{location(self.recording.name)} Instead: x[:, None], which has them."
+            )
+        return self._method(np.swapaxes, -1, -2)
 
     @property
     def T(self) -> Tracer:
@@ -124,7 +139,7 @@ class Tracer:
                 return NotImplemented
         if method == "__call__" and not kwargs:
             return self.apply(ufunc, *inputs)
-        trace, name = self.trace, public_name(ufunc)
+        trace, name = self.recording, public_name(ufunc)
         if kwargs.get("out") is not None:
             self._refuse_out(name, kwargs["out"])
         if method == "reduce" and ufunc in REDUCTIONS:
@@ -148,7 +163,7 @@ class Tracer:
     ) -> Any:
         if SparseRow in types:
             return NotImplemented
-        return call_function(self.trace, func, args, kwargs)
+        return call_function(self.recording, func, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         if self.kind == "i":
@@ -172,13 +187,13 @@ class Tracer:
                 "an augmented assignment such as acc += x)",
                 "acc = acc + x, which makes a new array",
             )
-        raise unsupported_keyword(self.trace, name, "out")
+        raise unsupported_keyword(self.recording, name, "out")
 
     # Operators
 
     def apply(self, ufunc: np.ufunc, *operands: Any) -> Any:
         """Trace a ufunc; operands may be tracers, arrays and numbers."""
-        trace = self.trace
+        trace = self.recording
         return find_ufunc(trace, ufunc)(trace, *[trace.lift(operand) for operand in operands])
 
     def take_over(self, other: Tracer) -> None:
@@ -230,7 +245,7 @@ class Tracer:
 
     def refuse(self, what: str, instead: str) -> NoReturn:
         """Raise `TraceError`, adding where in the user's code it happened."""
-        raise TraceError(f"{what}. {location(self.trace.name)} Instead: {instead}.")
+        raise TraceError(f"{what}. {location(self.recording.name)} Instead: {instead}.")
 
     def __bool__(self) -> NoReturn:
         self.refuse(
@@ -266,7 +281,7 @@ class Tracer:
     def __round__(self, digits: int | None = None) -> Any:
         rounded = self._method(np.round, digits or 0)
         # As for NumPy's scalars, `round(x)` is an integer.
-        return self.trace.integer(rounded) if digits is None and not self.shape else rounded
+        return self.recording.integer(rounded) if digits is None and not self.shape else rounded
 
     def __format__(self, spec: str) -> str:
         if spec:
@@ -328,18 +343,18 @@ class Tracer:
     def astype(self, dtype: Any, **kwargs: Any) -> Any:
         """A copy as the graph's float dtype, as integers, or as booleans (`x != 0`)."""
         if kwargs:
-            raise unsupported_keyword(self.trace, "ndarray.astype", next(iter(kwargs)))
-        kind = graph_kind(self.trace, dtype)
+            raise unsupported_keyword(self.recording, "ndarray.astype", next(iter(kwargs)))
+        kind = graph_kind(self.recording, dtype)
         if kind is None:
             self.refuse(
                 f"a traced value cannot be converted to dtype {np.dtype(dtype)}",
                 f"leave it as {self.dtype}; a graph computes in one float dtype, "
-                f"{self.trace.dtype}, and has integers as int64",
+                f"{self.recording.dtype}, and has integers as int64",
             )
-        return self.trace.fresh(cast(self.trace, self, kind))
+        return self.recording.fresh(cast(self.recording, self, kind))
 
     def _method(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Tracer:
-        result: Tracer = call_function(self.trace, function, (self, *args), kwargs)
+        result: Tracer = call_function(self.recording, function, (self, *args), kwargs)
         return result
 
     def __getattr__(self, name: str) -> Any:
@@ -349,4 +364,4 @@ class Tracer:
         found = method(self, name)
         if found is not None:
             return found
-        raise UnsupportedAttributeError(str(unsupported(self.trace, f"ndarray.{name}")))
+        raise UnsupportedAttributeError(str(unsupported(self.recording, f"ndarray.{name}")))

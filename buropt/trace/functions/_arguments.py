@@ -48,7 +48,9 @@ def parts_of(trace: Trace, arrays: Any) -> list[Tracer]:
     """The arrays to join, at least one."""
     parts = [trace.lift(part) for part in arrays]
     if not parts:
-        raise TraceError(f"there are no arrays to join. {location(trace.name)}")
+        raise TraceError(
+            f"there are no arrays to join. {location(trace.name)} Instead: at least one."
+        )
     return parts
 
 
@@ -67,12 +69,19 @@ def axes_of(trace: Trace, axis: Any, ndim: int) -> list[int]:
     for k in axes:
         if not -ndim <= k < ndim:
             raise AXIS_ERROR(
-                f"axis {k} is out of bounds for an array with {ndim} axes. {location(trace.name)}"
+                f"axis {k} is out of bounds for an array with {ndim} axes. "
+                f"{location(trace.name)} Instead: {_valid_axes(ndim)}."
             )
     axes = [k % ndim for k in axes]
     if len(set(axes)) < len(axes):
-        raise ValueError(f"axis {axis} names an axis twice. {location(trace.name)}")
+        raise ValueError(
+            f"axis {axis} names an axis twice. {location(trace.name)} Instead: each axis once."
+        )
     return axes
+
+
+def _valid_axes(ndim: int) -> str:
+    return f"an axis from {-ndim} to {ndim - 1}" if ndim else "no axis, the array is one number"
 
 
 def total_kind(trace: Trace, name: str, dtype: Any, array: Tracer) -> Kind:

@@ -44,7 +44,7 @@ def stack(trace: Trace, arrays: Any, axis: int = 0, dtype: Any = None) -> Tracer
     if len(shapes) > 1:
         raise ValueError(
             f"buropt.stack: all arrays must have the same shape, got {sorted(shapes)}. "
-            f"{location(trace.name)}"
+            f"{location(trace.name)} Instead: np.concatenate([...]), which joins along an axis."
         )
     return concatenate(trace, [expand_dims(trace, part, axis) for part in parts], axis, dtype)
 

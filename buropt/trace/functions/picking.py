@@ -53,7 +53,7 @@ def take_along_axis(trace: Trace, arr: Any, indices: Any, axis: Any = -1) -> Tra
         raise ValueError(
             f"buropt.take_along_axis: indices of shape {picks.shape} do not fit an array of shape "
             f"{array.shape} along axis {k}: the other axes must be equal, or 1. "
-            f"{location(trace.name)}"
+            f"{location(trace.name)} Instead: np.take, to pick the same elements everywhere."
         ) from None
     trace.indices.require(picks.node, array.shape[k], place(trace.name))
     array = _spread(array, [*together[:k], array.shape[k], *together[k:]])
@@ -96,7 +96,7 @@ def compress(trace: Trace, condition: Any, a: Any, axis: Any = None) -> Tracer:
     if mask.ndim != 1:
         raise ValueError(
             f"buropt.compress: the condition must have one axis, got shape {mask.shape}. "
-            f"{location(trace.name)}"
+            f"{location(trace.name)} Instead: np.extract, or x[mask]."
         )
     return take(trace, a, mask.nonzero()[0], axis)
 
@@ -137,7 +137,8 @@ def _indices(trace: Trace, name: str, indices: Any, extent: int, mode: Any) -> T
         picks = trace.integer(picks)
     if extent == 0 and picks.size > 0:
         raise IndexError(
-            f"{name}: there is nothing to take along an axis of extent 0. {location(trace.name)}"
+            f"{name}: there is nothing to take along an axis of extent 0. {location(trace.name)} "
+            "Instead: no indices, or an array with elements."
         )
     constant = trace.builder.constant_value(picks.node)
     if mode not in ("raise", "wrap", "clip"):
@@ -154,7 +155,7 @@ def _indices(trace: Trace, name: str, indices: Any, extent: int, mode: Any) -> T
         if outside.any():
             raise IndexError(
                 f"{name}: index {int(values[outside][0])} is out of bounds for an axis of extent "
-                f"{extent}. {location(trace.name)}"
+                f"{extent}. {location(trace.name)} Instead: indices from {-extent} to {extent - 1}."
             )
     return picks
 
@@ -166,4 +167,4 @@ def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 def _spread(array: Tracer, shape: Sequence[int]) -> Tracer:
     if array.shape == tuple(shape):
         return array
-    return array.trace.emit("broadcast_to", (array,), {"shape": list(shape)}, kind=array.kind)
+    return array.recording.emit("broadcast_to", (array,), {"shape": list(shape)}, kind=array.kind)

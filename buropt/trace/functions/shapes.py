@@ -36,7 +36,8 @@ def reshape(trace: Trace, a: Any, shape: Any, order: Any = "C") -> Tracer:
     if not fits or any(extent < 0 for extent in wanted):
         raise ValueError(
             f"buropt.reshape: an array of shape {array.shape} has {array.size} elements and does "
-            f"not fit into shape {tuple(extents_of(shape))}. {location(trace.name)}"
+            f"not fit into shape {tuple(extents_of(shape))}. {location(trace.name)} Instead: a "
+            f"shape of {array.size} elements; one extent may be -1."
         )
     return reshaped(trace, array, wanted)
 
@@ -69,7 +70,7 @@ def squeeze(trace: Trace, a: Any, axis: Any = None) -> Tracer:
     if not set(removed) <= set(ones):
         raise ValueError(
             f"buropt.squeeze: axis {axis} of an array of shape {array.shape} does not have extent "
-            f"1. {location(trace.name)}"
+            f"1. {location(trace.name)} Instead: x[index] along that axis, or a sum over it."
         )
     shape = [extent for k, extent in enumerate(array.shape) if k not in removed]
     return reshaped(trace, array, shape)
@@ -99,7 +100,7 @@ def transpose(trace: Trace, a: Any, axes: Any = None) -> Tracer:
     if len(order) != array.ndim:
         raise ValueError(
             f"buropt.transpose: axes {tuple(axes)} do not match an array of shape {array.shape}. "
-            f"{location(trace.name)}"
+            f"{location(trace.name)} Instead: each of its {array.ndim} axes once."
         )
     if order == list(range(array.ndim)):
         return trace.view(array, array)
@@ -125,7 +126,7 @@ def moveaxis(trace: Trace, a: Any, source: Any, destination: Any) -> Tracer:
     if len(old) != len(new):
         raise ValueError(
             f"buropt.moveaxis: source {source} and destination {destination} differ in length. "
-            f"{location(trace.name)}"
+            f"{location(trace.name)} Instead: a destination for each axis."
         )
     order = [k for k in range(array.ndim) if k not in old]
     for to, axis in sorted(zip(new, old, strict=True)):

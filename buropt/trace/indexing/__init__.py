@@ -34,7 +34,7 @@ def index(array: Tracer, key: Any) -> Tracer:
     if not is_basic(parts):
         return take_by_arrays(array, parts)
     result = take_slices(array, parts)
-    trace = array.trace
+    trace = array.recording
     if all(isinstance(part, int) for part in parts) and Ellipsis not in parts:
         return trace.fresh(result)  # NumPy gives a scalar here, which shares no memory
     return trace.view(result, array)

@@ -54,7 +54,7 @@ def take_by_arrays(array: Tracer, parts: Sequence[Part]) -> Tracer:
     result = take(_merged(base, axes, where), _merged_indices(array, indices, extents), where)
     shape = _common_shape(array, indices)
     wanted = [*others[:n_before], *shape, *others[n_before:]]
-    trace = array.trace
+    trace = array.recording
     if tuple(wanted) != result.shape:
         result = trace.emit("reshape", (result,), {"shape": wanted}, kind=array.kind)
     # With integers only, of which some are traced, NumPy would give a view, or a scalar.
@@ -67,7 +67,7 @@ def take(array: Tracer, index: Part, axis: int) -> Tracer:
 
     The axes of the index replace that axis.
     """
-    trace = array.trace
+    trace = array.recording
     if not is_traced(index):
         step = _step(index)
         if step is not None:
@@ -101,8 +101,8 @@ def _common_shape(array: Tracer, indices: Sequence[Part]) -> tuple[int, ...]:
         shapes = " and ".join(str(index.shape) for index in indices)
         raise IndexError(
             f"index arrays of shapes {shapes} do not broadcast together. "
-            f"{location(array.trace.name)} Instead: index arrays of one shape, or give them axes "
-            "of extent 1, as in x[rows[:, None], columns]."
+            f"{location(array.recording.name)} Instead: index arrays of one shape, or give them "
+            "axes of extent 1, as in x[rows[:, None], columns]."
         ) from None
 
 
@@ -110,7 +110,7 @@ def _merged(base: Tracer, axes: Sequence[int], where: int) -> Tracer:
     """The array with some axes as one, in C order, at position `where`."""
     if list(axes) == [where]:
         return base
-    trace, kind = base.trace, base.kind
+    trace, kind = base.recording, base.kind
     rest = [k for k in range(base.ndim) if k not in axes]
     order = [*rest[:where], *axes, *rest[where:]]
     if order != sorted(order):
@@ -133,7 +133,7 @@ def _merged_indices(array: Tracer, indices: Sequence[Part], extents: Sequence[in
     constants = [index * stride for index, stride, _ in weighted if not is_traced(index)]
     if constants:
         terms.append(sum(constants[1:], constants[0]))
-    trace = array.trace
+    trace = array.recording
     outside: Any = None
     for index, stride, extent in weighted:
         if not is_traced(index):

@@ -36,7 +36,7 @@ def take_slices(array: Tracer, parts: Sequence[Part]) -> Tracer:
         sizes.append(size)
         steps.append(step)
 
-    trace = array.trace
+    trace = array.recording
     result = array
     if tuple(sizes) != array.shape or any(step != 1 for step in steps):
         attributes = {"starts": starts, "sizes": sizes, "steps": steps}

@@ -37,12 +37,15 @@ def read_key(array: Tracer, key: tuple[Any, ...]) -> list[Part]:
     if len(used) > array.ndim:
         raise IndexError(
             f"too many indices: the traced array has shape {array.shape}, but {len(used)} were "
-            f"given. {location(array.trace.name)}"
+            f"given. {location(array.recording.name)} Instead: at most {array.ndim}."
         )
     missing = [slice(None)] * (array.ndim - len(used))
     dots = [i for i, part in enumerate(parts) if part is Ellipsis]
     if len(dots) > 1:
-        raise IndexError(f"an index can only have a single ellipsis. {location(array.trace.name)}")
+        raise IndexError(
+            f"an index can only have a single ellipsis. {location(array.recording.name)} Instead: "
+            "a `:` for each axis but those of one ellipsis."
+        )
     at = dots[0] + 1 if dots else len(parts)
     parts[at:at] = missing
     axis = 0
@@ -102,18 +105,18 @@ def _holds_tracers(part: Sequence[Any]) -> bool:
 def _joined(array: Tracer, part: Sequence[Any]) -> Tracer:
     """A list of integers some of which are traced, as one tracer."""
     rows = [_joined(array, one) if isinstance(one, list | tuple) else one for one in part]
-    lifted: Any = [array.trace.lift(row) for row in rows]
+    lifted: Any = [array.recording.lift(row) for row in rows]
     joined: Any = np.stack(lifted)
     return cast("Tracer", joined)
 
 
 def _traced(array: Tracer, part: Any) -> Tracer:
-    where = location(array.trace.name)
+    where = location(array.recording.name)
     kind = getattr(part, "kind", None)
     if kind is None:  # a sparse row
         _refuse_type(array, part)
     if kind == "i":
-        return array.trace.lift(part)
+        return array.recording.lift(part)
     if kind == "b":
         raise UnsupportedOpError(
             f"a traced mask of shape {part.shape} cannot be an index: how many elements it "
@@ -133,7 +136,8 @@ def _in_bounds(array: Tracer, part: Part, axis: int) -> Part:
         if part.extent != extent:
             raise IndexError(
                 f"a mask with an axis of extent {part.extent} does not fit axis {axis} of a traced "
-                f"array of shape {array.shape}. {location(array.trace.name)}"
+                f"array of shape {array.shape}. {location(array.recording.name)} Instead: a mask "
+                f"of extent {extent} there."
             )
         return part.positions
     if isinstance(part, int):
@@ -145,7 +149,8 @@ def _in_bounds(array: Tracer, part: Part, axis: int) -> Part:
     if low < -extent or high >= extent:
         raise IndexError(
             f"index {low if low < -extent else high} is out of bounds for axis {axis} of a traced "
-            f"array of shape {array.shape}. {location(array.trace.name)}"
+            f"array of shape {array.shape}. {location(array.recording.name)} Instead: "
+            + (f"indices from {-extent} to {extent - 1}." if extent else "an empty index.")
         )
     return part % extent
 
@@ -155,7 +160,7 @@ def _refuse_type(array: Tracer, part: Any) -> NoReturn:
     if isinstance(part, np.ndarray):
         kind = f"an index array of dtype {part.dtype}"
     raise UnsupportedOpError(
-        f"{kind} cannot be traced. {location(array.trace.name)} Instead: integers, slices and "
+        f"{kind} cannot be traced. {location(array.recording.name)} Instead: integers, slices and "
         "arrays of integers such as x[2], x[1:4], x[..., ::-1] or x[np.array([0, 2])]; "
         "np.where(mask, a, b) to select by a mask."
     )

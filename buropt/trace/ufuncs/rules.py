@@ -95,13 +95,7 @@ def cast(trace: Trace, x: Tracer, kind: Kind) -> Tracer:
     if kind == "f":
         return trace.number(x)
     if x.kind == "f":
-        constant = trace.builder.constant_value(x.node)
-        if constant is None:
-            raise TraceError(
-                f"a traced float cannot be converted to an integer. {location(trace.name)} "
-                "Instead: compute the integers outside and pass them as an argument or as data."
-            )
-        x = trace.constant(np.trunc(np.asarray(constant)))
+        x = trace.emit("trunc", (x,))
     return trace.integer(x)
 
 
