@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "graph/arena.h"
+#include "graph/fuse.h"
 
 namespace buropt {
 namespace {
@@ -27,6 +28,7 @@ class Planner {
   Program run() {
     assign_stages();
     assign_buffers();
+    fuse_steps();
     find_lifetimes();
     if (p_.max_rows == 0) choose_rows();
     place_buffers();
@@ -114,27 +116,66 @@ class Planner {
     return result;
   }
 
+  void fuse_steps() {
+    std::vector<std::uint8_t> part;
+    for (const Stage stage : stage_) part.push_back(static_cast<std::uint8_t>(stage));
+    FusedSteps fused = fuse(g_, order(), part, buffer_);
+    steps_ = std::move(fused.steps);
+    views_ = std::move(fused.views);
+    find_local();
+  }
+
+  /// The buffer that holds what a node's operand reads.
+  std::int32_t source(NodeId input) const {
+    const std::int32_t buffer = buffer_[at(input)];
+    const auto view = views_.find(buffer);
+    return view == views_.end() ? buffer : view->second.source;
+  }
+
+  /// Values that only the fused step that makes them reads.
+  void find_local() {
+    std::vector<std::int64_t> maker(p_.places.size(), -1);
+    local_.assign(p_.places.size(), false);
+    for (std::size_t t = 0; t < steps_.size(); ++t) {
+      for (const std::int64_t i : steps_[t].nodes) {
+        maker[at(buffer_[at(i)])] = static_cast<std::int64_t>(t);
+        local_[at(buffer_[at(i)])] = steps_[t].fused && op(g_.nodes[at(i)].op).elementwise;
+      }
+    }
+    for (std::size_t t = 0; t < steps_.size(); ++t) {
+      for (const std::int64_t i : steps_[t].nodes) {
+        for (const NodeId input : g_.nodes[at(i)].inputs) {
+          if (maker[at(source(input))] != static_cast<std::int64_t>(t)) {
+            local_[at(source(input))] = false;
+          }
+        }
+      }
+    }
+    for (const OutputPlan& output : p_.outputs) local_[at(output.buffer)] = false;
+  }
+
   /// The place in the order of each buffer's last reader. Tiles repeat, and `after` repeats for
   /// every batch of a call, so what comes to them from an earlier stage lives until the last
   /// instruction.
   void find_lifetimes() {
-    order_ = order();
     last_use_.assign(p_.places.size(), -1);
     std::array<std::int64_t, 4> end_of_stage{};
     std::vector<Stage> producer(p_.places.size(), Stage::none);
-    for (std::size_t t = 0; t < order_.size(); ++t) {
-      const Stage stage = stage_[at(order_[t])];
+    for (std::size_t t = 0; t < steps_.size(); ++t) {
+      const Stage stage = stage_of(steps_[t]);
       end_of_stage[static_cast<std::size_t>(stage)] = static_cast<std::int64_t>(t);
-      producer[at(buffer_[at(order_[t])])] = stage;
+      for (const std::int64_t i : steps_[t].nodes) producer[at(buffer_[at(i)])] = stage;
     }
-    for (std::size_t t = 0; t < order_.size(); ++t) {
-      const Stage stage = stage_[at(order_[t])];
-      last_use_[at(buffer_[at(order_[t])])] = static_cast<std::int64_t>(t);
-      for (const NodeId input : g_.nodes[at(order_[t])].inputs) {
-        const std::int32_t buffer = buffer_[at(input)];
-        last_use_[at(buffer)] = producer[at(buffer)] == stage
-                                    ? static_cast<std::int64_t>(t)
-                                    : end_of_stage[static_cast<std::size_t>(stage)];
+    for (std::size_t t = 0; t < steps_.size(); ++t) {
+      const Stage stage = stage_of(steps_[t]);
+      for (const std::int64_t i : steps_[t].nodes) {
+        last_use_[at(buffer_[at(i)])] = static_cast<std::int64_t>(t);
+        for (const NodeId input : g_.nodes[at(i)].inputs) {
+          const std::int32_t buffer = source(input);
+          last_use_[at(buffer)] = producer[at(buffer)] == stage
+                                      ? static_cast<std::int64_t>(t)
+                                      : end_of_stage[static_cast<std::size_t>(stage)];
+        }
       }
     }
     for (const OutputPlan& output : p_.outputs) {
@@ -144,6 +185,8 @@ class Planner {
       }
     }
   }
+
+  Stage stage_of(const Step& step) const { return stage_[at(step.nodes[0])]; }
 
   std::int64_t bytes(std::int64_t node, std::int64_t rows) const {
     const Type& type = g_.nodes[at(node)].type;
@@ -169,32 +212,33 @@ class Planner {
     Arena shared;
     Arena tile;
     std::int64_t accumulators = 0;
-    std::vector<std::vector<std::int32_t>> dying(order_.size());
+    std::vector<std::vector<std::int32_t>> dying(steps_.size());
     for (std::size_t b = 0; b < last_use_.size(); ++b) {
       if (last_use_[b] >= 0) dying[at(last_use_[b])].push_back(static_cast<std::int32_t>(b));
     }
-    for (std::size_t t = 0; t < order_.size(); ++t) {
-      const std::int64_t node = order_[t];
-      const std::int32_t buffer = buffer_[at(node)];
-      Place& place = p_.places[at(buffer)];
+    for (std::size_t t = 0; t < steps_.size(); ++t) {
       std::vector<std::int32_t>& dead = dying[t];
-      const bool in_arena = place.where == Where::shared || place.where == Where::tile;
-      if (place.where == Where::accumulator) {
-        place.offset = accumulators;
-        accumulators += static_cast<std::int64_t>(round_up(at(bytes(node, 1))));
-      } else if (in_arena) {
-        const auto taken = overwritten(node, dead);
-        if (taken != dead.end()) {
-          place.offset = p_.places[at(*taken)].offset;
-          dead.erase(taken);
-        } else {
-          place.offset =
-              (place.where == Where::tile ? tile : shared).take(bytes(node, p_.max_rows));
+      for (const std::int64_t node : steps_[t].nodes) {
+        const std::int32_t buffer = buffer_[at(node)];
+        Place& place = p_.places[at(buffer)];
+        const bool in_arena = place.where == Where::shared || place.where == Where::tile;
+        if (place.where == Where::accumulator) {
+          place.offset = accumulators;
+          accumulators += static_cast<std::int64_t>(round_up(at(bytes(node, 1))));
+        } else if (in_arena && !local_[at(buffer)]) {
+          const auto taken = steps_[t].fused ? dead.end() : overwritten(node, dead);
+          if (taken != dead.end()) {
+            place.offset = p_.places[at(*taken)].offset;
+            dead.erase(taken);
+          } else {
+            place.offset =
+                (place.where == Where::tile ? tile : shared).take(bytes(node, p_.max_rows));
+          }
         }
       }
       for (const std::int32_t b : dead) {
         const Place& gone = p_.places[at(b)];
-        if (gone.where != Where::shared && gone.where != Where::tile) continue;
+        if ((gone.where != Where::shared && gone.where != Where::tile) || local_[at(b)]) continue;
         (gone.where == Where::tile ? tile : shared)
             .give_back(gone.offset, bytes(owner_[at(b)], p_.max_rows));
       }
@@ -220,7 +264,12 @@ class Planner {
   }
 
   void lower() {
-    for (const std::int64_t i : order_) {
+    for (const Step& step : steps_) {
+      const std::int64_t i = step.nodes[0];
+      if (step.fused) {
+        append(i, lower_fused(g_, step, buffer_, views_, local_));
+        continue;
+      }
       const Node& node = g_.nodes[at(i)];
       Instruction instruction;
       instruction.out = buffer_[at(i)];
@@ -233,14 +282,19 @@ class Planner {
       instruction.batched = node.type.batched;
       op(node.op).lower({types, node.type, node.attributes, in_tile ? p_.max_rows : 1},
                         instruction);
-      BUROPT_ASSERT(instruction.run != nullptr);
-      p_.scratch_bytes = std::max(p_.scratch_bytes, instruction.scratch_bytes);
       if (in_tile) p_.work_per_sample += work(node);
-      (in_tile                         ? p_.tile
-       : stage_[at(i)] == Stage::after ? p_.after
-                                       : p_.before)
-          .push_back(std::move(instruction));
+      append(i, std::move(instruction));
     }
+  }
+
+  void append(std::int64_t node, Instruction instruction) {
+    BUROPT_ASSERT(instruction.run != nullptr);
+    p_.scratch_bytes = std::max(p_.scratch_bytes, instruction.scratch_bytes);
+    const Stage stage = stage_[at(node)];
+    (stage == Stage::tile    ? p_.tile
+     : stage == Stage::after ? p_.after
+                             : p_.before)
+        .push_back(std::move(instruction));
   }
 
   /// Of one sample. What all samples share is not walked through for each: not a table of which a
@@ -262,9 +316,11 @@ class Planner {
   const Graph& g_;
   Program p_;
   std::vector<Stage> stage_;
-  std::vector<std::int32_t> buffer_;    ///< by node
-  std::vector<NodeId> owner_;           ///< by buffer
-  std::vector<std::int64_t> order_;     ///< nodes that run
+  std::vector<std::int32_t> buffer_;  ///< by node
+  std::vector<NodeId> owner_;         ///< by buffer
+  std::vector<Step> steps_;           ///< what runs, in order
+  std::unordered_map<std::int32_t, View> views_;
+  std::vector<bool> local_;             ///< by buffer: only inside of a fused step
   std::vector<std::int64_t> last_use_;  ///< by buffer
 };
 

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -69,6 +70,7 @@ struct Frame {
 };
 
 struct Instruction;
+struct Fused;
 using Kernel = void (*)(const Instruction&, const Frame&) noexcept;
 
 /// One step of a program: a kernel, buffer numbers, and the integers that lower() chose.
@@ -81,6 +83,8 @@ struct Instruction {
   bool batched = false;
   /// Bytes of scratch memory that the kernel needs, for the largest tile.
   std::int64_t scratch_bytes = 0;
+  /// The parts of several instructions that run as one.
+  std::shared_ptr<const Fused> fused;
 
   std::int64_t rows(const Frame& frame) const noexcept { return batched ? frame.rows : 1; }
 };

@@ -1,0 +1,232 @@
+// The instruction of a fused step: its parts' kernels, called for one chunk after the other.
+#include <algorithm>
+#include <cstring>
+
+#include "graph/fuse.h"
+#include "math/reduce.h"
+
+namespace buropt {
+
+/// What the instruction of a fused step holds. Parts number the operands anew; a chunk's length
+/// plays the part of the number of samples in a tile.
+struct Fused {
+  struct Operand {
+    enum Kind : std::uint8_t { stream, number, scratch } kind;
+    std::int32_t buffer;
+    std::int64_t offset;  ///< bytes, to the first element
+  };
+  /// A result that parts add to: set to zero as far as the chunks have come.
+  struct Zeroed {
+    std::int32_t buffer;
+    std::int64_t bytes;
+    std::int64_t ahead;  ///< bytes by which the furthest part is ahead of the chunk
+  };
+  std::vector<Operand> operands;
+  std::vector<Instruction> parts;
+  std::vector<Zeroed> zeroed;
+  std::int64_t size = 0;
+  std::int64_t item = 8;
+};
+
+namespace {
+
+/// Elements of a chunk: a few arrays of them fit into the first-level cache, and the calls of the
+/// kernels do not show.
+constexpr std::int64_t kChunk = 512;
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+void run_fused(const Instruction& s, const Frame& frame) noexcept {
+  const Fused& f = *s.fused;
+  std::byte** local = reinterpret_cast<std::byte**>(frame.scratch);
+  std::byte* scratch = frame.scratch + round_up(f.operands.size() * sizeof(std::byte*));
+  const auto address = [&](const Fused::Operand& operand) {
+    return operand.kind == Fused::Operand::scratch ? scratch + operand.offset
+                                                   : frame.buffers[operand.buffer] + operand.offset;
+  };
+  for (std::size_t k = 0; k < f.operands.size(); ++k) local[k] = address(f.operands[k]);
+  for (std::int64_t begin = 0; begin < f.size; begin += kChunk) {
+    const std::int64_t n = std::min(kChunk, f.size - begin);
+    for (const Fused::Zeroed& zeroed : f.zeroed) {
+      const std::int64_t from =
+          begin == 0 ? 0 : std::min(zeroed.bytes, begin * f.item + zeroed.ahead);
+      const std::int64_t to = begin + n == f.size
+                                  ? zeroed.bytes
+                                  : std::min(zeroed.bytes, (begin + n) * f.item + zeroed.ahead);
+      if (to > from) std::memset(frame.buffers[zeroed.buffer] + from, 0, at(to - from));
+    }
+    const Frame chunk{local, n, nullptr};
+    for (const Instruction& part : f.parts) part.run(part, chunk);
+    for (std::size_t k = 0; k < f.operands.size(); ++k) {
+      if (f.operands[k].kind == Fused::Operand::stream) local[k] += n * f.item;
+    }
+  }
+}
+
+template <class T>
+void sum_kernel(const Instruction& s, const Frame& frame) noexcept {
+  *buffer_as<T>(frame, s.out) += sum(buffer_as<const T>(frame, s.in[0]), frame.rows);
+}
+
+template <class T>
+void add_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const T* in = buffer_as<const T>(frame, s.in[0]);
+  T* out = buffer_as<T>(frame, s.out);
+  for (std::int64_t i = 0; i < frame.rows; ++i) out[i] += in[i];
+}
+
+class FusedLowering {
+ public:
+  FusedLowering(const Graph& graph, const Step& step, std::span<const std::int32_t> buffer,
+                const std::unordered_map<std::int32_t, View>& views,
+                const std::vector<bool>& is_local)
+      : g_(graph), step_(step), buffer_(buffer), views_(views), is_local_(is_local) {}
+
+  Instruction run() {
+    const Type& first = type(step_.nodes[0]);
+    f_->size = first.size();
+    f_->item = size_of(first.dtype);
+    find_last_uses();
+    for (std::size_t t = 0; t < step_.nodes.size(); ++t) {
+      part(step_.nodes[t]);
+      release(t);
+    }
+    Instruction s;
+    s.run = run_fused;
+    s.scratch_bytes = static_cast<std::int64_t>(round_up(f_->operands.size() * sizeof(void*))) +
+                      n_slots_ * kChunk * f_->item;
+    s.out = buffer_[at(step_.nodes.back())];
+    s.fused = f_;
+    return s;
+  }
+
+ private:
+  const Node& node(std::int64_t i) const { return g_.nodes[at(i)]; }
+  const Type& type(std::int64_t i) const { return node(i).type; }
+
+  void part(std::int64_t i) {
+    static const OpId sum = find_op("sum");
+    static const OpId slices_vjp = find_op("slices_vjp");
+    const Node& n = node(i);
+    if (n.op == slices_vjp) {
+      add_slices(n, buffer_[at(i)]);
+      return;
+    }
+    Instruction s;
+    s.batched = true;
+    for (const NodeId input : n.inputs) s.in.push_back(operand(input));
+    if (n.op == sum) {
+      s.run = n.type.dtype == DType::float32 ? sum_kernel<float> : sum_kernel<double>;
+      s.out = add_operand({Fused::Operand::number, buffer_[at(i)], 0});
+      f_->zeroed.push_back({buffer_[at(i)], f_->item, 0});
+    } else {
+      // One number a sample: what the kernel needs to know of a chunk.
+      std::vector<Type> types;
+      for (const NodeId input : n.inputs) types.push_back(as_sample(type(input)));
+      const Type out = as_sample(n.type);
+      op(n.op).lower({types, out, n.attributes, kChunk}, s);
+      s.out = result(i);
+    }
+    f_->parts.push_back(std::move(s));
+  }
+
+  void add_slices(const Node& n, std::int32_t buffer) {
+    std::int64_t ahead = 0;
+    for (std::size_t k = 0; k < n.inputs.size(); ++k) {
+      const std::int64_t offset = n.attributes[0][k] * f_->item;
+      ahead = std::max(ahead, offset);
+      Instruction s;
+      s.in.push_back(operand(n.inputs[k]));
+      s.out = add_operand({Fused::Operand::stream, buffer, offset});
+      s.run = n.type.dtype == DType::float32 ? add_kernel<float> : add_kernel<double>;
+      f_->parts.push_back(std::move(s));
+    }
+    f_->zeroed.push_back({buffer, n.type.size() * f_->item, ahead});
+  }
+
+  Type as_sample(const Type& whole) const {
+    Type sample = whole;
+    sample.batched = whole.size() == f_->size;
+    sample.shape = Shape();
+    return sample;
+  }
+
+  std::int32_t add_operand(const Fused::Operand& operand) {
+    f_->operands.push_back(operand);
+    return static_cast<std::int32_t>(f_->operands.size()) - 1;
+  }
+
+  std::int32_t operand(NodeId input) {
+    const std::int32_t buffer = buffer_[at(input)];
+    const auto known = numbers_.find(buffer);
+    if (known != numbers_.end()) return known->second;
+    Fused::Operand operand{Fused::Operand::stream, buffer, 0};
+    if (const auto view = views_.find(buffer); view != views_.end()) {
+      operand.buffer = view->second.source;
+      operand.offset = view->second.offset * f_->item;
+    } else if (type(input).size() != f_->size) {
+      operand.kind = Fused::Operand::number;
+    }
+    return numbers_[buffer] = add_operand(operand);
+  }
+
+  std::int32_t result(std::int64_t i) {
+    const std::int32_t buffer = buffer_[at(i)];
+    Fused::Operand operand{Fused::Operand::stream, buffer, 0};
+    if (is_local_[at(buffer)]) {
+      operand.kind = Fused::Operand::scratch;
+      operand.offset = take_slot(buffer) * kChunk * f_->item;
+    }
+    return numbers_[buffer] = add_operand(operand);
+  }
+
+  void find_last_uses() {
+    for (std::size_t t = 0; t < step_.nodes.size(); ++t) {
+      last_use_[buffer_[at(step_.nodes[t])]] = t;
+      for (const NodeId input : node(step_.nodes[t]).inputs) last_use_[buffer_[at(input)]] = t;
+    }
+  }
+
+  std::int64_t take_slot(std::int32_t buffer) {
+    std::int64_t slot = n_slots_;
+    if (free_.empty()) {
+      ++n_slots_;
+    } else {
+      slot = free_.back();
+      free_.pop_back();
+    }
+    slots_[buffer] = slot;
+    return slot;
+  }
+
+  /// Gives back the slots of values that part t was the last to use.
+  void release(std::size_t t) {
+    std::erase_if(slots_, [&](const auto& item) {
+      if (last_use_[item.first] != t) return false;
+      free_.push_back(item.second);
+      return true;
+    });
+  }
+
+  const Graph& g_;
+  const Step& step_;
+  std::span<const std::int32_t> buffer_;
+  const std::unordered_map<std::int32_t, View>& views_;
+  const std::vector<bool>& is_local_;
+  std::shared_ptr<Fused> f_ = std::make_shared<Fused>();
+  std::unordered_map<std::int32_t, std::int32_t> numbers_;  ///< buffer to operand
+  std::unordered_map<std::int32_t, std::size_t> last_use_;
+  std::unordered_map<std::int32_t, std::int64_t> slots_;
+  std::vector<std::int64_t> free_;
+  std::int64_t n_slots_ = 0;
+};
+
+}  // namespace
+
+Instruction lower_fused(const Graph& graph, const Step& step, std::span<const std::int32_t> buffer,
+                        const std::unordered_map<std::int32_t, View>& views,
+                        const std::vector<bool>& is_local) {
+  return FusedLowering(graph, step, buffer, views, is_local).run();
+}
+
+}  // namespace buropt

@@ -1,0 +1,120 @@
+"""Chains over long arrays run chunk by chunk: the numbers are those of whole arrays."""
+
+import numpy as np
+import pytest
+
+import buropt as bo
+
+autograd = pytest.importorskip("autograd")
+anp = pytest.importorskip("autograd.numpy")
+
+N = 5003  # not a multiple of a chunk
+RNG = np.random.default_rng(0)
+X, Y = RNG.uniform(0.5, 1.5, N), RNG.uniform(0.5, 1.5, N)
+
+
+def rosenbrock(x, y, np):
+    return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (y[1:] - x[:-1]) ** 2)
+
+
+def softmax_like(x, y, np):
+    e = np.exp(x - np.mean(x))
+    return np.sum(e / np.sum(e) * y**2)
+
+
+def slice_of_a_value_of_the_chain(x, y, np):
+    z = x * y
+    return np.sum(z[1:] * z[:-1]) + np.sum(z[2:-2][1:] * y[:-5])
+
+
+def two_sums_and_a_scalar(x, y, np):
+    scale = np.sum(x * y)
+    return scale * np.sum(np.sin(x)) + np.sum(np.cos(y * scale / 5000))
+
+
+def matrices(x, y, np):
+    a = np.reshape(x[:5000], (50, 100))
+    b = np.reshape(y[3:], (100, 50))
+    return np.sum(np.exp(-(a**2)) * (b.T + a)) + np.sum((a @ b) * 1e-3)
+
+
+def rows_of_a_matrix(x, y, np):
+    a = np.reshape(x[:5000], (50, 100))
+    return np.sum(a[1:] * np.tanh(a[:-1]) * y[:4900].reshape(49, 100)) + np.sum(
+        a[:, 1:] * a[:, :-1]
+    )
+
+
+def longer_than_a_step(x, y, np):
+    for _ in range(40):
+        x = x * 0.99 + y * 0.01
+        y = y - 0.001 * x
+    return np.sum(x * y)
+
+
+def one_value_many_readers(x, y, np):
+    z = np.log(x)
+    return np.sum(z * y) + np.sum(z**2) + np.max(z) + z[17] * np.sum(y)
+
+
+FUNCTIONS = [
+    rosenbrock,
+    softmax_like,
+    slice_of_a_value_of_the_chain,
+    two_sums_and_a_scalar,
+    matrices,
+    rows_of_a_matrix,
+    longer_than_a_step,
+    one_value_many_readers,
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_value_and_gradients(function):
+    value, gradients = bo.value_and_grad(lambda x, y: function(x, y, np), argnums=(0, 1))(X, Y)
+    assert value == pytest.approx(function(X, Y, np), rel=1e-12)
+    for k in range(2):
+        expected = autograd.grad(lambda x, y: function(x, y, anp), k)(X, Y)
+        np.testing.assert_allclose(gradients[k], expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_hessian_products(function):
+    v = RNG.standard_normal(N)
+    hvp = bo.hvp(lambda x: function(x, Y, np))(X, v)
+    gradient = bo.grad(lambda x: function(x, Y, np))
+    h = 1e-6
+    expected = (gradient(X + h * v) - gradient(X - h * v)) / (2 * h)
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(hvp, expected, rtol=1e-5, atol=1e-6 * max(scale, 1e-3))
+
+
+def test_single_precision():
+    value, gradient = bo.value_and_grad(lambda x: rosenbrock(x, np.ones(x.size, x.dtype), np))(
+        X.astype(np.float32)
+    )
+    exact = bo.value_and_grad(lambda x: rosenbrock(x, np.ones(x.size, x.dtype), np))(X)
+    assert gradient.dtype == np.float32
+    assert value == pytest.approx(exact[0], rel=1e-5)
+    np.testing.assert_allclose(gradient, exact[1], rtol=1e-3, atol=1e-2)
+
+
+def test_every_length_around_a_chunk():
+    def f(x):
+        return np.sum(x[1:] * x[:-1] + np.exp(x[1:]))
+
+    for n in (4096, 4097, 4098, 4607, 4608, 4609, 4610, 5120, 5121, 5122):
+        x = np.resize(X, n)
+        value, gradient = bo.value_and_grad(f)(x)
+        assert value == pytest.approx(f(x), rel=1e-12)
+        expected = np.zeros(n)
+        expected[1:] += x[:-1] + np.exp(x[1:])
+        expected[:-1] += x[1:]
+        np.testing.assert_allclose(gradient, expected, rtol=1e-13)
+
+
+def test_a_value_that_is_also_a_result():
+    """The result of jvp is read again by the value."""
+    value, tangent = bo.jvp(lambda x: np.exp(x) * np.sum(x), (X,), (Y,))
+    np.testing.assert_allclose(value, np.exp(X) * X.sum(), rtol=1e-12)
+    np.testing.assert_allclose(tangent, np.exp(X) * Y * X.sum() + np.exp(X) * Y.sum(), rtol=1e-12)
