@@ -210,7 +210,7 @@ def test_unknown_attributes_are_missing():
         ((1.0, 2.0), "returned a tuple"),
         (np.ones(3), r"returned an array of shape \(3,\).*np.sum"),
         (True, "returned a boolean"),
-        ("text", "'text' is not a number"),
+        ("text", "returned a str, which is not a real number"),
     ],
 )
 def test_results_that_are_not_a_number(result, message):

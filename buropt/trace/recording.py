@@ -254,7 +254,7 @@ class Trace:
         results, structure = flatten_leaves(self._run(function, args, kwargs))
         if structure.kind == "none":
             raise TraceError(f"{name} returned None. Instead: return arrays or numbers.")
-        leaves = [self.lift(result) for result in results]
+        leaves = [self._lift_result(result, name) for result in results]
         for leaf, path in zip(leaves, structure.paths("result"), strict=True):
             if leaf.is_bool:
                 raise TraceError(
@@ -276,6 +276,14 @@ class Trace:
         finally:
             self.name = outer
 
+    def _lift_result(self, result: Any, name: str) -> Tracer:
+        if not isinstance(result, Tracer | int | float | np.ndarray | np.generic):
+            raise TraceError(
+                f"{name} returned a {type(result).__name__}, which is not a real number. Instead: "
+                "return arrays and numbers that NumPy's functions have made."
+            )
+        return self.lift(result)
+
     def _scalar(self, result: Any, function: Callable[..., Any]) -> Tracer:
         name = definition(function)
         if result is None:
@@ -285,7 +293,7 @@ class Trace:
                 f"{name} returned a {type(result).__name__}. Instead: return one number; a second "
                 "function can compute further results."
             )
-        value = self.lift(result)
+        value = self._lift_result(result, name)
         if value.shape != ():
             raise TraceError(
                 f"{name} returned an array of shape {value.shape}, but a loss must be one number "
