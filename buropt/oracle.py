@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from buropt import _core
+from buropt.description import Description
 from buropt.objective import Array, Loss, Objective
-from buropt.oracle_data import OracleData, check_real, read_data, read_shards
+from buropt.oracle_data import OracleData, check_real, nbytes, read_data, read_shards
 from buropt.oracle_queries import OracleQueries
 from buropt.saving import Parts, write_oracle
 from buropt.tree import check_plain, flatten
@@ -309,17 +310,31 @@ class Oracle(OracleQueries):
 
     # Looking inside
 
-    def describe(self) -> dict[str, Any]:
-        """What the program of `value_and_grad` is made of.
+    def describe(self) -> Description:
+        """What has been compiled; ``print`` it for a report.
 
         Returns
         -------
         dict
-            nodes, instructions, executor ("scalar" or "tile"), tile (samples), slots (of the full
-            batch), arena_bytes, accumulator_bytes, work_per_sample (multiply-adds, roughly; sparse
-            rows not counted).
+            Of the program of `value_and_grad`: nodes, instructions, executor ("scalar" or "tile"),
+            tile (samples), slots (of the full batch), arena_bytes, accumulator_bytes,
+            scratch_bytes, constant_bytes, work_per_sample (multiply-adds, roughly; sparse rows not
+            counted), stages (instructions once for a call, for each tile, and once for a batch)
+            and primitives (how many of each). Under "programs" the same of every program that
+            exists by now; and oracle (a line of text), data_bytes.
         """
-        return self._evaluator("value_and_grad", self._weights is not None).describe()
+        weighted = self._weights is not None
+        program = self._evaluator("value_and_grad", weighted).describe()
+        programs = {
+            kind + " with weights" * weighted: evaluator.describe()
+            for (kind, weighted), evaluator in self._evaluators.items()
+        }
+        return Description(
+            program,
+            oracle=repr(self),
+            data_bytes=sum(map(nbytes, self._samples.arrays)),
+            programs=programs | self._queries.describe(),
+        )
 
     @property
     def graph(self) -> _core.Graph:

@@ -147,6 +147,13 @@ def _read_array(array: Any, name: str, dtype: np.dtype[Any]) -> Any:
     return np.ascontiguousarray(dense, dtype)
 
 
+def nbytes(array: Any) -> int:
+    """The memory of an array of samples."""
+    if sp.issparse(array):
+        return int(array.data.nbytes + array.indices.nbytes + array.indptr.nbytes)
+    return int(array.nbytes)
+
+
 def check_real(array: Any, name: str) -> None:
     """Refuse what is not an array of floats, integers or booleans."""
     if array.dtype.kind not in "fiub":

@@ -125,6 +125,14 @@ class Queries:
 
         return self._find(("intermediates", names), make)
 
+    def describe(self) -> dict[str, dict[str, Any]]:
+        """What has been compiled so far."""
+        programs = {}
+        for (name, detail, *_), query in self._compiled.items():
+            if query is not None:
+                programs[name + " with weights" * (detail is True)] = query.describe()
+        return programs
+
     def _row_gradients(self, objective: Objective, value: int) -> list[int]:
         """The gradients of a sample's value, not summed over the samples."""
         one = objective.builder.constant(np.ones(()))

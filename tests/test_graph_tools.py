@@ -1,4 +1,4 @@
-"""Looking at graphs: nodes, DOT text, pictures."""
+"""Looking at graphs and oracles: nodes, DOT text, pictures, what was compiled."""
 
 import itertools
 import os
@@ -12,6 +12,7 @@ import pytest
 
 import buropt as bo
 from buropt import _core, drawing
+from buropt.description import _bytes as description_size
 
 MAGIC = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 
@@ -26,12 +27,16 @@ def small():
     return b.build([half, b.emit("add", [half, product])], ["half", "both"])
 
 
-def mlp():
+def mlp_oracle(n=5):
     def loss(x, a, b):
         return (x["v"] @ np.tanh(x["W"] @ a) - b) ** 2
 
     x0 = {"W": np.ones((4, 3)), "v": np.ones(4)}
-    return bo.compile(loss, x0, data=(np.ones((5, 3)), np.ones(5))).graph
+    return bo.compile(loss, x0, data=(np.ones((n, 3)), np.ones(n)))
+
+
+def mlp():
+    return mlp_oracle().graph
 
 
 def test_nodes():
@@ -182,3 +187,68 @@ def test_boxes_stand_below_what_they_use_and_beside_one_another():
     for layer in layers:
         for a, b in itertools.pairwise(layer):
             assert x[b] - x[a] >= (widths[a] + widths[b]) / 2
+
+
+# What was compiled
+
+
+def test_a_description():
+    oracle = mlp_oracle(1000)
+    description = oracle.describe()
+    assert description["data_bytes"] == 1000 * 4 * 8
+    assert list(description["programs"]) == ["value_and_grad"]
+    assert description["executor"] == "tile"
+    assert description["primitives"]["tanh_vjp"] == 1
+    assert "reshape" not in description["primitives"]  # another name for the same memory
+    assert sum(description["stages"].values()) == description["instructions"]
+    assert sum(description["primitives"].values()) == description["instructions"]
+    assert description["programs"]["value_and_grad"]["nodes"] == oracle.graph.n_nodes
+
+
+def test_every_program_is_described():
+    oracle = mlp_oracle()
+    x = oracle.x0
+    oracle.value(x)
+    oracle.grad(x, weights=np.ones(5))
+    oracle.hvp(x, x)
+    oracle.per_sample_grads(x, weights=np.ones(5))
+    programs = oracle.describe()["programs"]
+    assert set(programs) == {
+        "value",
+        "grad with weights",
+        "value_and_grad",
+        "hessian_products",
+        "per_sample_grads with weights",
+    }
+    assert programs["hessian_products"]["nodes"] > programs["value_and_grad"]["nodes"]
+
+
+def test_a_description_is_a_report_for_people():
+    oracle = mlp_oracle(1000)
+    oracle.value(oracle.x0)
+    report = repr(oracle.describe())
+    assert report.startswith(f"{oracle!r}\ndata: 32.0 kB\n\nvalue: ")
+    assert re.search(r"\n\nvalue_and_grad: \d+ nodes, \d+ instructions\n", report)
+    assert re.search(r"\n  runs in tiles of \d+ samples, in \d+ slots?; about \d+ mult", report)
+    assert re.search(r"\n  memory: values .*, sums of a slot \d", report)
+    assert re.search(r"\n  primitives: matmul \d, ", report)
+    assert max(map(len, report.splitlines())) <= 100
+    scalar = bo.compile(lambda x: x**3, 1.0).describe()
+    assert "2 instructions on single numbers\n  " in repr(scalar)
+    assert scalar["stages"]["tile"] == 0
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (999_949, "999.9 kB"),
+        (10**6, "1.0 MB"),
+        (2_500_000_000, "2.5 GB"),
+        (10**13, "10000.0 GB"),
+    ],
+)
+def test_sizes_in_words(size, text):
+    assert description_size(size) == text

@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "bind/arrays.h"
+#include "bind/describe.h"
 #include "bind/gil.h"
 #include "bind/samples.h"
 #include "bind/topics.h"
@@ -149,19 +150,7 @@ class Evaluator {
     without_gil([&] { engine_->run(vectors, scale, batches, threads_); });
   }
 
-  nb::dict describe() const {
-    const Program& p = engine_->program();
-    nb::dict d;
-    d["nodes"] = p.graph->nodes.size();
-    d["instructions"] = engine_->n_instructions();
-    d["executor"] = engine_->is_scalar() ? "scalar" : "tile";
-    d["tile"] = engine_->partition(std::max<std::int64_t>(1, n_samples())).first;
-    d["slots"] = engine_->partition(std::max<std::int64_t>(1, n_samples())).second;
-    d["arena_bytes"] = p.shared_bytes + p.tile_bytes;
-    d["accumulator_bytes"] = p.accumulator_bytes;
-    d["work_per_sample"] = p.work_per_sample;
-    return d;
-  }
+  nb::dict describe() const { return buropt::describe(*engine_, n_samples()); }
 
   std::int64_t dim() const { return x_shape_.size(); }
   std::int64_t bytes() const { return dim() * size_of(dtype_); }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "bind/describe.h"
 #include "bind/gil.h"
 #include "bind/samples.h"
 #include "bind/topics.h"
@@ -125,6 +126,7 @@ class Query {
     return results;
   }
 
+  nb::dict describe() const { return buropt::describe(*engine_, samples_.n()); }
   std::int64_t work_per_sample() const { return engine_->program().work_per_sample; }
 
  private:
@@ -150,6 +152,7 @@ void bind_query(nb::module_& m) {
            "n_samples"_a, "threads"_a)
       .def("__call__", &Query::call, "arrays"_a, "idx"_a.none(), "weights"_a.none(), "scale"_a,
            "out"_a)
+      .def("describe", &Query::describe)
       .def_prop_ro("work_per_sample", &Query::work_per_sample);
 }
 
