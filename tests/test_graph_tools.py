@@ -234,7 +234,7 @@ def test_a_description_is_a_report_for_people():
     assert re.search(r"\n  primitives: matmul \d, ", report)
     assert max(map(len, report.splitlines())) <= 100
     scalar = bo.compile(lambda x: x**3, 1.0).describe()
-    assert "2 instructions on single numbers\n  " in repr(scalar)
+    assert re.search(r"\d instructions on single numbers\n  ", repr(scalar))
     assert scalar["stages"]["tile"] == 0
 
 
