@@ -9,10 +9,14 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from hypothesis import settings
 
 from buropt import _core
 from buropt.trace import Trace
 from buropt.trace.kinds import kind_of
+
+# For properties whose every example traces a function several times.
+few = settings(max_examples=25)
 
 
 def rooms() -> list[ModuleType]:

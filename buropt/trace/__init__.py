@@ -1,11 +1,10 @@
 """Recording a function: NumPy calls on tracers become nodes of a graph.
 
 Start reading at `recording.Trace` (one recording) and `tracer.Tracer` (a traced array); the
-functions that can be traced are the rows of `ufuncs.py`, `functions/` and `einsum.py`.
+functions that can be traced are the rows of `ufuncs.py` and `functions/`.
 """
 
-# Importing these three fills the tables of rules.
-from buropt.trace import einsum as _einsum  # noqa: F401
+# Importing these two fills the tables of rules.
 from buropt.trace import functions as _functions  # noqa: F401
 from buropt.trace import ufuncs as _ufuncs  # noqa: F401
 from buropt.trace.dispatch import supported_functions as supported_functions

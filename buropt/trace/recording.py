@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -13,6 +14,7 @@ from buropt import _core
 from buropt.trace.errors import (
     ForeignTracerError,
     TraceError,
+    UnsupportedOpError,
     definition,
     function_name,
     location,
@@ -68,6 +70,7 @@ class Trace:
         self.indices = Indices()
         self.tags: dict[str, Tracer] = {}
         self._is_open = True
+        self._check_op: Callable[[str], None] | None = None
 
     def __enter__(self) -> Trace:
         return self
@@ -196,6 +199,8 @@ class Trace:
         ValueError
             If the shapes do not fit; the builder's text with the user's line added.
         """
+        if self._check_op is not None:
+            self._check_op(op)
         try:
             nodes = [operand.node for operand in operands]
             node = self.builder.emit(op, nodes, attributes or _NONE)
@@ -208,6 +213,23 @@ class Trace:
         if kind == "i":
             self.indices.add_node(node, op, nodes, attributes)
         return Tracer(self, node, kind, None)
+
+    @contextmanager
+    def restricted(self, ops: Collection[str], what: str, instead: str) -> Iterator[None]:
+        """Refuse nodes other than `ops` in this block, in which `what` is traced."""
+
+        def check(op: str) -> None:
+            if op not in ops:
+                raise UnsupportedOpError(
+                    f"{what} must work element by element, but uses {op}. {location(self.name)} "
+                    f"Instead: {instead}."
+                )
+
+        before, self._check_op = self._check_op, check
+        try:
+            yield
+        finally:
+            self._check_op = before
 
     def fresh(self, tracer: Tracer) -> Tracer:
         """The same value in memory of its own, as after a copy."""

@@ -84,6 +84,11 @@ def _valid_axes(ndim: int) -> str:
     return f"an axis from {-ndim} to {ndim - 1}" if ndim else "no axis, the array is one number"
 
 
+def along(axis: int, part: Any) -> tuple[Any, ...]:
+    """The index that takes a part along one axis, counted from the first."""
+    return (*(slice(None),) * axis, part)
+
+
 def total_kind(trace: Trace, name: str, dtype: Any, array: Tracer) -> Kind:
     """The kind of a sum or product over elements: masks are counted, integers stay integers."""
     natural = highest(("i", array.kind))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from buropt.trace.dispatch import function, unsupported_keyword
+from buropt.trace.dispatch import function
 from buropt.trace.errors import location
 from buropt.trace.functions._arguments import axes_of, total_kind
 from buropt.trace.functions.joining import concatenate
@@ -130,51 +130,6 @@ def ediff1d(trace: Trace, ary: Any, to_end: Any = None, to_begin: Any = None) ->
     if to_end is not None:
         parts.append(trace.lift(to_end).ravel())
     return concatenate(trace, parts) if len(parts) > 1 else result
-
-
-@function(np.gradient, "f *varargs axis edge_order")
-def gradient(
-    trace: Trace, f: Any, varargs: Sequence[Any] = (), axis: Any = None, edge_order: int = 1
-) -> Any:
-    """Central differences along each axis, one-sided at the ends; the steps are numbers."""
-    array = trace.lift(f)
-    axes = axes_of(trace, axis, array.ndim)
-    steps = [trace.lift(step) for step in varargs] or [trace.constant(1.0)]
-    if any(step.ndim > 0 for step in steps):
-        raise unsupported_keyword(trace, "np.gradient", "coordinates")
-    if len(steps) == 1:
-        steps *= len(axes)
-    if len(steps) != len(axes):
-        raise TypeError(
-            f"np.gradient: {len(steps)} steps for {len(axes)} axes. {location(trace.name)}"
-        )
-    if edge_order not in (1, 2):
-        raise ValueError(f"np.gradient: edge_order must be 1 or 2. {location(trace.name)}")
-    results = [
-        _slopes(trace, array, step, k, edge_order) for step, k in zip(steps, axes, strict=True)
-    ]
-    if len(results) == 1:
-        return results[0]
-    return tuple(results)
-
-
-def _slopes(trace: Trace, array: Tracer, step: Tracer, axis: int, edge_order: int) -> Tracer:
-    if array.shape[axis] < edge_order + 1:
-        raise ValueError(
-            f"np.gradient: axis {axis} of an array of shape {array.shape} has fewer than "
-            f"{edge_order + 1} elements. {location(trace.name)}"
-        )
-
-    def at(start: int, stop: int | None) -> Any:
-        return _part(array, axis, slice(start, stop))
-
-    inside = (at(2, None) - at(0, -2)) / (2.0 * step)
-    if edge_order == 1:
-        first, last = at(1, 2) - at(0, 1), at(-1, None) - at(-2, -1)
-    else:
-        first = -1.5 * at(0, 1) + 2.0 * at(1, 2) - 0.5 * at(2, 3)
-        last = 1.5 * at(-1, None) - 2.0 * at(-2, -1) + 0.5 * at(-3, -2)
-    return concatenate(trace, [first / step, inside, last / step], axis)
 
 
 # Integrals
