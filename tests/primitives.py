@@ -73,12 +73,23 @@ def row_of(name: str) -> Row:
 
 
 def names(*, elementwise: bool | None = None) -> list[str]:
-    """The primitives with a row."""
+    """The primitives with a row; `test_every_primitive_has_a_row` is about the others."""
     return [
         name
         for name, op in OPS.items()
-        if not op["derived"] and name not in INTERNAL and elementwise in (None, op["elementwise"])
+        if not op["derived"]
+        and name not in INTERNAL
+        and elementwise in (None, op["elementwise"])
+        and _has_row(name)
     ]
+
+
+def _has_row(name: str) -> bool:
+    try:
+        row_of(name)
+    except KeyError:
+        return False
+    return True
 
 
 def operands_of(
