@@ -15,6 +15,7 @@ except ImportError as error:
         "run `pip install -e .` in it, or leave its folder to use an installed buropt."
     ) from error
 
+from buropt import nn as nn
 from buropt._core import Value as Value
 from buropt.autodiff import GradientError as GradientError
 from buropt.autodiff import check_grads as check_grads
@@ -54,6 +55,7 @@ __all__ = [
     "jvp",
     "load",
     "load_arrays",
+    "nn",
     "save_arrays",
     "tag",
     "value_and_grad",

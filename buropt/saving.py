@@ -237,8 +237,8 @@ def _read_data(file: files.Contents, name: str, row: RowSpec, spec: TreeSpec, n:
 def _uses_to_json(k: int, integers: IntegerInput) -> dict[str, Any]:
     """Which elements of a sample are indices into an axis of which extent, and where."""
     uses = [
-        {"extent": extent, "place": place, "elements": elements.tolist()}
-        for (extent, place), elements in integers.uses.items()
+        {"lowest": lowest, "extent": extent, "place": place, "elements": elements.tolist()}
+        for (lowest, extent, place), elements in integers.uses.items()
     ]
     return {"data": k, "uses": uses}
 
@@ -253,7 +253,7 @@ def _uses_from_json(
         elements = np.array(use["elements"], np.int64)
         if elements.ndim != 1 or not ((elements >= 0) & (elements < math.prod(row.shape))).all():
             raise ValueError(f"the indices in {row.path} are not in its rows")
-        uses[int(use["extent"]), str(use["place"])] = elements
+        uses[int(use["lowest"]), int(use["extent"]), str(use["place"])] = elements
     return k, IntegerInput(row.path, row.shape, dtype, batched=True, uses=uses)
 
 

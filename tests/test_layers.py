@@ -55,6 +55,7 @@ PYTHON_LAYERS = {
         "tree",
     },
     "loading": {"oracle_data", "objective", "oracle", "saving"},
+    "nn": {"trace"},
     "data": {"_core"},
     "problems": {"oracle", "oracle_data", "data", "tree"},
     "random": {"_core"},
@@ -73,7 +74,7 @@ PYTHON_LAYERS = {
     "mistakes": {"build"},
     "run": {"build", "history", "loop", "mistakes", "progress", "plot", "result", "screen"},
     "_interrupt": set(),
-    "__init__": {"_core", "_interrupt", "autodiff", "loading", "oracle", "saving", "trace"},
+    "__init__": {"_core", "_interrupt", "autodiff", "loading", "nn", "oracle", "saving", "trace"},
 }
 
 # Packages that only some modules may import.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _MACHINERY = (
     "buropt.trace",
     "buropt.autodiff",
+    "buropt.nn",
     "buropt.oracle",
     "buropt.oracle_data",
     "buropt.oracle_queries",

@@ -36,15 +36,15 @@ class IntegerInput:
     batched : bool
         Whether the values to check have one row per sample.
     uses : dict
-        For (extent of the indexed axis, where in the user's code) the flat positions of the
-        elements that are used as indices there.
+        For (lowest index, extent of the indexed axis, where in the user's code) the flat positions
+        of the elements that are used as indices there.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     batched: bool
-    uses: dict[tuple[int, str], _Numbers] = field(default_factory=dict)
+    uses: dict[tuple[int, int, str], _Numbers] = field(default_factory=dict)
 
     def check(self, values: NDArray[Any]) -> None:
         """Raise if values are out of the range of the axes they index, or not exact as floats.
@@ -57,21 +57,24 @@ class IntegerInput:
             If the graph's dtype cannot hold one exactly.
         """
         check_exact(values, self.name, self.dtype)
-        for (extent, place), positions in self.uses.items():
+        for (lowest, extent, place), positions in self.uses.items():
             flat = values.reshape(-1, math.prod(self.shape))
             used = flat if len(positions) == flat.shape[1] else flat[:, positions]
-            if used.size and (used.min() < -extent or used.max() >= extent):
-                wrong = (used < -extent) | (used >= extent)
+            if used.size and (used.min() < lowest or used.max() >= extent):
+                wrong = (used < lowest) | (used >= extent)
                 row, column = (int(k) for k in np.argwhere(wrong)[0])
-                self._raise(row, int(positions[column]), int(used[row, column]), extent, place)
+                what = int(used[row, column]), lowest, extent, place
+                self._raise(row, int(positions[column]), *what)
 
-    def _raise(self, row: int, position: int, value: int, extent: int, place: str) -> None:
+    def _raise(
+        self, row: int, position: int, value: int, lowest: int, extent: int, place: str
+    ) -> None:
         at = [int(k) for k in np.unravel_index(position, self.shape)] if self.shape else []
         element = f" at {at}" if at else ""
         sample = f" in sample {row}" if self.batched else ""
         raise IndexError(
             f"{self.name} holds {value}{element}{sample}, an index into an axis of extent "
-            f"{extent}, where indices go from {-extent} to {extent - 1}. Used in {place} Instead: "
+            f"{extent}, where indices go from {lowest} to {extent - 1}. Used in {place} Instead: "
             "give indices in that range, or an array with a longer axis."
         )
 
@@ -115,10 +118,11 @@ class Indices:
             if all(source is not None for source in sources):
                 self._sources[node] = move(attributes, *sources)
 
-    def require(self, node: int, extent: int, place: str) -> bool:
+    def require(self, node: int, extent: int, place: str, lowest: int | None = None) -> bool:
         """Require that a node's values are indices into an axis, if it only moves elements.
 
-        Returns whether it does, so that the check of the inputs guarantees the range.
+        Negative ones count from the end, unless `lowest` is 0. Returns whether it does, so that
+        the check of the inputs guarantees the range.
 
         Raises
         ------
@@ -128,8 +132,9 @@ class Indices:
         source = self._sources.get(node)
         if source is None:
             return False
+        least = -extent if lowest is None else lowest
         constants = source[source % 2 == 1] >> 1
-        wrong = constants[(constants < -extent) | (constants >= extent)]
+        wrong = constants[(constants < least) | (constants >= extent)]
         if wrong.size:
             raise IndexError(
                 f"index {wrong[0]} is out of bounds for an axis of extent {extent}. Raised while "
@@ -140,8 +145,8 @@ class Indices:
             found = elements - first
             found = found[(found >= 0) & (found < math.prod(integers.shape))]
             if found.size:
-                seen = integers.uses.get((extent, place), found)
-                integers.uses[extent, place] = np.union1d(seen, found)
+                seen = integers.uses.get((least, extent, place), found)
+                integers.uses[least, extent, place] = np.union1d(seen, found)
         return True
 
 

@@ -147,6 +147,16 @@ std::vector<NodeId> Builder::add_graph(const Graph& graph, std::span<const NodeI
   return outputs;
 }
 
+NodeId Builder::constant(std::span<const double> values, const Shape& shape, DType dtype) {
+  BUROPT_ASSERT(dtype == dtype_ && static_cast<std::int64_t>(values.size()) == shape.size());
+  return dispatch(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    std::vector<T> typed;
+    for (const double value : values) typed.push_back(static_cast<T>(value));
+    return constant(reinterpret_cast<const std::byte*>(typed.data()), shape);
+  });
+}
+
 NodeId Builder::constant(double value, DType dtype) {
   BUROPT_ASSERT(dtype == dtype_);
   return dispatch(dtype, [&](auto zero) {

@@ -30,6 +30,7 @@ class Builder final : public Emitter {
   NodeId emit(OpId op, std::span<const NodeId> inputs, const Attributes& attributes) override;
   using Emitter::emit;
   NodeId constant(double value, DType dtype) override;
+  NodeId constant(std::span<const double> values, const Shape& shape, DType dtype) override;
   Type type(NodeId node) const override { return at(node).type; }
   Definition definition(NodeId node) const override {
     return {at(node).op, at(node).inputs, at(node).attributes};

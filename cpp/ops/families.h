@@ -30,5 +30,11 @@ std::vector<Op> norm_ops();
 std::vector<Op> linalg_ops();
 std::vector<Op> linalg_cofactor_ops();
 std::vector<Op> linalg_cholesky_ops();
+std::vector<Op> activation_ops();
+std::vector<Op> softmax_ops();
+std::vector<Op> cross_entropy_ops();
+std::vector<Op> normalization_ops();
+std::vector<Op> attention_ops();
+std::vector<Op> patches_ops();
 
 }  // namespace buropt

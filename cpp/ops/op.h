@@ -39,6 +39,8 @@ class Emitter {
   virtual ~Emitter() = default;
   virtual NodeId emit(OpId op, std::span<const NodeId> inputs, const Attributes& attributes) = 0;
   virtual NodeId constant(double value, DType dtype) = 0;
+  /// Row-major values, rounded to the dtype.
+  virtual NodeId constant(std::span<const double> values, const Shape& shape, DType dtype) = 0;
   virtual Type type(NodeId node) const = 0;
   virtual Definition definition(NodeId node) const = 0;
   /// The value of a constant node whose elements are all equal.

@@ -1,0 +1,142 @@
+// Rows of a matrix, a register's worth at a time: for kernels that normalize along the last axis.
+//
+// A group is as many rows as a register has lanes. Each row is reduced to the lanes of one register
+// (column i goes to lane i mod lanes), and the registers of a group are folded together into one
+// that holds row r's result in lane r: a third of the shuffles that folding each by itself takes,
+// and what is done once for a row (a logarithm, a square root) is done for the group at once. A
+// row's order of summation depends on its length alone, not on its place in a group.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "base/simd.h"
+
+namespace buropt {
+
+/// Lanes 0..n-1.
+template <class T>
+BUROPT_INLINE Mask<T> first_lanes(int n) noexcept {
+  using Count = Pack<typename Pack<T>::Lane>;
+  Count lane;
+  for (int i = 0; i < Count::size; ++i) lane.v[i] = i;
+  return lane < Count(n);
+}
+
+/// Columns i, i + 1, ... of a row, as many as a register holds.
+template <class T>
+struct WholeColumns {
+  std::int64_t i;
+
+  BUROPT_INLINE Pack<T> load(const T* row, T = T(0)) const noexcept {
+    return Pack<T>::load(row + i);
+  }
+  BUROPT_INLINE void store(T* row, Pack<T> x) const noexcept { x.store(row + i); }
+  /// x, with `other` in lanes that stand for no column.
+  BUROPT_INLINE Pack<T> within(Pack<T> x, T = T(0)) const noexcept { return x; }
+};
+
+/// The last columns of a row, fewer than a register holds.
+template <class T>
+struct LastColumns {
+  std::int64_t i;
+  int n;
+
+  BUROPT_INLINE Pack<T> load(const T* row, T fill = T(0)) const noexcept {
+    return Pack<T>::load_n(row + i, n, fill);
+  }
+  BUROPT_INLINE void store(T* row, Pack<T> x) const noexcept { x.store_n(row + i, n); }
+  BUROPT_INLINE Pack<T> within(Pack<T> x, T other = T(0)) const noexcept {
+    return select(first_lanes<T>(n), x, Pack<T>(other));
+  }
+};
+
+/// Calls f(columns) for n columns from left to right.
+template <class T, class F>
+BUROPT_INLINE void for_each_columns(std::int64_t n, F&& f) noexcept {
+  constexpr int kLanes = Pack<T>::size;
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) f(WholeColumns<T>{i});
+  if (i < n) f(LastColumns<T>{i, static_cast<int>(n - i)});
+}
+
+namespace detail {
+
+// Halves of the segments (of `segment` lanes) of a and then b: the lower ones, or the upper ones.
+template <int segment, int upper, class V, std::size_t... lane>
+BUROPT_INLINE V segment_halves(V a, V b, std::index_sequence<lane...>) noexcept {
+  constexpr int half = segment / 2;
+  return __builtin_shufflevector(
+      a, b,
+      (static_cast<int>(lane) / half * segment + static_cast<int>(lane) % half + upper * half)...);
+}
+
+template <int segment, class T, class Combine>
+BUROPT_INLINE Pack<T> fold_segments(Pack<T>* rows, Combine combine) noexcept {
+  if constexpr (segment == 1) {
+    return rows[0];
+  } else {
+    constexpr auto kLanes = std::make_index_sequence<Pack<T>::size>();
+#pragma GCC unroll 8
+    for (int r = 0; r < segment / 2; ++r) {
+      const auto a = rows[2 * r].v;
+      const auto b = rows[2 * r + 1].v;
+      rows[r] = combine(Pack<T>::wrap(segment_halves<segment, 0>(a, b, kLanes)),
+                        Pack<T>::wrap(segment_halves<segment, 1>(a, b, kLanes)));
+    }
+    return fold_segments<segment / 2, T>(rows, combine);
+  }
+}
+
+}  // namespace detail
+
+struct Plus {
+  template <class T>
+  BUROPT_INLINE T operator()(T a, T b) const noexcept {
+    return a + b;
+  }
+};
+struct Maximum {
+  /// Also for the narrower vectors that a register is folded to.
+  template <class T>
+  BUROPT_INLINE T operator()(T a, T b) const noexcept {
+    if constexpr (requires { maximum(a, b); })
+      return maximum(a, b);
+    else
+      return a != a ? a : (a > b ? a : b);
+  }
+};
+
+/// One register for each row of a group; `folded` puts row r's result into lane r.
+template <class T>
+struct RowGroup {
+  Pack<T> rows[Pack<T>::size];
+
+  BUROPT_INLINE explicit RowGroup(T value) noexcept {
+    for (Pack<T>& row : rows) row = Pack<T>(value);
+  }
+  BUROPT_INLINE Pack<T>& operator[](int r) noexcept { return rows[r]; }
+
+  /// Uses the registers up.
+  template <class Combine>
+  BUROPT_INLINE Pack<T> folded(Combine combine) noexcept {
+    return detail::fold_segments<Pack<T>::size, T>(rows, combine);
+  }
+};
+
+/// Lane r of a register, as a number.
+template <class T>
+struct RowValues {
+  alignas(BUROPT_VECTOR_BYTES) T values[Pack<T>::size];
+
+  BUROPT_INLINE explicit RowValues(Pack<T> lanes) noexcept { lanes.store(values); }
+  BUROPT_INLINE T operator[](int r) const noexcept { return values[r]; }
+};
+
+template <class T>
+bool all_zero(const T* row, std::int64_t n) noexcept {
+  return std::all_of(row, row + n, [](T x) { return x == T(0); });
+}
+
+}  // namespace buropt

@@ -1,0 +1,82 @@
+// relu, silu, gelu_tanh: activations of networks that NumPy has no name for.
+#include "math/elementary.h"
+#include "ops/elementwise.h"
+#include "ops/families.h"
+
+namespace buropt {
+namespace {
+
+/// x, or a number far enough down that its logistic function is 0: the product is then 0, and not
+/// NaN at -inf.
+template <class T>
+T at_least_minus_1000(T x) {
+  return select(x < T(-1000), T(-1000), x);
+}
+
+struct Relu {
+  static constexpr std::string_view name = "relu", doc = "max(x, 0); its slope at 0 is 0.";
+  static constexpr int arity = 1;
+  static constexpr bool fused = true;
+  static constexpr From slope_from = From::output;
+  template <class T>
+  static T value(T x) {
+    return maximum(x, T(0));
+  }
+  template <class T>
+  static T slope(T, T y) {
+    return select(y > T(0), T(1), select(y == T(0), T(0), y));
+  }
+};
+
+struct Silu {
+  static constexpr std::string_view name = "silu", doc = "x / (1 + exp(-x)).";
+  static constexpr int arity = 1;
+  static constexpr bool fused = true;
+  static constexpr From slope_from = From::input;
+  template <class T>
+  static T value(T x) {
+    return at_least_minus_1000(x) * expit(x);
+  }
+  template <class T>
+  static T slope(T x, T) {
+    return expit(x) * (T(1) + at_least_minus_1000(x) * expit(-x));
+  }
+};
+
+// (1 + tanh(u)) / 2 is the logistic function of 2 u, which keeps its digits for u << 0.
+struct GeluTanh {
+  static constexpr std::string_view name = "gelu_tanh",
+                                    doc = "x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2.";
+  static constexpr int arity = 1;
+  static constexpr bool fused = true;
+  static constexpr From slope_from = From::input;
+  static constexpr double kLinear = 1.5957691216057308;  // 2 sqrt(2 / pi)
+  static constexpr double kCubic = kLinear * 0.044715;
+
+  template <class T>
+  static T number(double value) {
+    return T(static_cast<Scalar<T>>(value));
+  }
+  template <class T>
+  static T argument(T x) {
+    return x * (number<T>(kLinear) + number<T>(kCubic) * (x * x));
+  }
+  template <class T>
+  static T value(T x) {
+    const T bounded = at_least_minus_1000(x);
+    return bounded * expit(argument(bounded));
+  }
+  template <class T>
+  static T slope(T x, T) {
+    const T bounded = at_least_minus_1000(x);
+    const T u = argument(bounded);
+    const T growth = number<T>(kLinear) + number<T>(3 * kCubic) * (bounded * bounded);
+    return expit(u) * (T(1) + bounded * growth * expit(-u));
+  }
+};
+
+}  // namespace
+
+std::vector<Op> activation_ops() { return elementwise_ops<Relu, Silu, GeluTanh>(); }
+
+}  // namespace buropt
