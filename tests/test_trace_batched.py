@@ -1,12 +1,12 @@
-"""Whatever can be traced gives the same for a batch of samples as for one sample after the other."""
+"""What can be traced gives the same for a batch of samples as for one sample after the other."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from test_trace import MATRIX, POSITIVE, VALUES, VECTOR
 
 import buropt as bo
-from test_trace import MATRIX, POSITIVE, VALUES, VECTOR
 
 N = 5
 # Every sample differs, but orders and signs are those of the table's arrays.
