@@ -24,6 +24,7 @@ from buropt.trace.indices import Indices, IntegerInput
 from buropt.trace.kinds import Kind, inexact, inexact_text, kind_of
 from buropt.trace.operators import Memory
 from buropt.trace.randomness import watch_random_draws
+from buropt.trace.scipy_shims import scipy_functions
 from buropt.trace.sparse import SparseRow
 from buropt.trace.tracer import Tracer
 from buropt.tree import Structure, flatten_leaves
@@ -71,8 +72,10 @@ class Trace:
         self.tags: dict[str, Tracer] = {}
         self._is_open = True
         self._check_op: Callable[[str], None] | None = None
+        self._shims = scipy_functions()
 
     def __enter__(self) -> Trace:
+        self._shims.__enter__()
         return self
 
     def __exit__(
@@ -82,6 +85,7 @@ class Trace:
         traceback: TracebackType | None,
     ) -> None:
         self._is_open = False
+        self._shims.__exit__(kind, error, traceback)
 
     @property
     def is_open(self) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from buropt.trace import scipy_shims
 from buropt.trace.dispatch import (
     REDUCTIONS,
     call_function,
@@ -171,6 +172,12 @@ class Tracer:
                 "a traced integer cannot be an index into an array that is not traced, nor be "
                 "converted to a NumPy array",
                 "np.choose(i, array) for array[i], or np.take_along_axis for more than one row",
+            )
+        if scipy_shims.are_late():
+            self.refuse(
+                "a traced value cannot be converted to a NumPy array, perhaps by a function of "
+                "scipy.special, which the traced function has imported",
+                "import scipy.special at the top of the file",
             )
         self.refuse(
             "a traced value cannot be converted to a NumPy array, nor put into one by item "
