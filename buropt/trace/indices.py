@@ -92,6 +92,8 @@ class Indices:
         self._inputs: list[tuple[int, int, IntegerInput]] = []
         self._size = 0
         self._sources: dict[int, _Numbers] = {}
+        # For each use, as in `IntegerInput`, the numbers of the elements.
+        self._required: dict[tuple[int, int, str], list[_Numbers]] = {}
 
     def add_input(self, node: int, integers: IntegerInput) -> None:
         """Note an input of integers."""
@@ -103,6 +105,7 @@ class Indices:
 
     def inputs_among(self, nodes: Sequence[int]) -> tuple[tuple[int, IntegerInput], ...]:
         """The inputs of integers in a list of nodes, with their positions in the list."""
+        self._hand_out()
         known = {node: integers for node, _, integers in self._inputs}
         return tuple((k, known[node]) for k, node in enumerate(nodes) if node in known)
 
@@ -140,14 +143,18 @@ class Indices:
                 f"index {wrong[0]} is out of bounds for an axis of extent {extent}. Raised while "
                 f"tracing {place}"
             )
-        elements = np.unique(source[source % 2 == 0] >> 1)
-        for _, first, integers in self._inputs:
-            found = elements - first
-            found = found[(found >= 0) & (found < math.prod(integers.shape))]
-            if found.size:
-                seen = integers.uses.get((least, extent, place), found)
-                integers.uses[least, extent, place] = np.union1d(seen, found)
+        self._required.setdefault((least, extent, place), []).append(source[source % 2 == 0] >> 1)
         return True
+
+    def _hand_out(self) -> None:
+        """Tell the inputs what is required of their elements."""
+        for use, parts in self._required.items():
+            elements = np.unique(np.concatenate(parts))
+            for _, first, integers in self._inputs:
+                found = elements - first
+                found = found[(found >= 0) & (found < math.prod(integers.shape))]
+                if found.size:
+                    integers.uses[use] = found
 
 
 def _slice(attributes: _Attributes, source: _Numbers) -> _Numbers:
