@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 # Methods whose arguments are those of the function of that name, after the array.
 _SAME_NAME = (
-    "all any argmax argmin argsort choose clip compress conj conjugate copy cumprod cumsum diagonal "
-    "max mean min nonzero prod ravel repeat round searchsorted squeeze std sum swapaxes take trace var"
+    "all any argmax argmin argsort choose clip compress conj conjugate copy cumprod cumsum "
+    "diagonal max mean min nonzero prod ravel repeat round searchsorted squeeze std sum swapaxes "
+    "take trace var"
 )
 METHODS: dict[str, Callable[..., Any]] = {
     name: getattr(np, name) for name in _SAME_NAME.split() if hasattr(np.ndarray, name)
