@@ -16,6 +16,7 @@ from buropt.build import build
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 GUIDE = ROOT / "docs" / "getting-started.md"
+NETWORKS = ROOT / "docs" / "nn.md"
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -40,12 +41,13 @@ def test_readme_example(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_guide_examples(tmp_path, monkeypatch):
-    """The guide's blocks are one program, cut into pieces."""
+@pytest.mark.parametrize("page", [GUIDE, NETWORKS], ids=lambda page: page.name)
+def test_examples_of_a_page(page, tmp_path, monkeypatch):
+    """The blocks of a page are one program, cut into pieces."""
     monkeypatch.chdir(tmp_path)
     names: dict = {}
-    for example in blocks(GUIDE, "python"):
-        exec(compile(example, GUIDE.name, "exec"), names)
+    for example in blocks(page, "python"):
+        exec(compile(example, page.name, "exec"), names)
 
 
 def test_the_two_commands():

@@ -34,7 +34,7 @@ def softplus(x: Array) -> Array:
 
 
 def silu(x: Array) -> Array:
-    """X times its sigmoid; 0 at minus infinity."""
+    """The product of x and its sigmoid; 0 at minus infinity."""
     trace = trace_of(x)
     if trace is not None:
         return trace.emit("silu", (trace.lift(x),))
@@ -42,7 +42,7 @@ def silu(x: Array) -> Array:
 
 
 def gelu(x: Array, approximate: Literal["none", "tanh"] = "none") -> Array:
-    """X times the standard normal distribution function of x; 0 at minus infinity.
+    """The product of x and the standard normal distribution function of x; 0 at minus infinity.
 
     Parameters
     ----------
@@ -60,7 +60,8 @@ def gelu(x: Array, approximate: Literal["none", "tanh"] = "none") -> Array:
     x = np.maximum(x, -1000)
     if approximate == "none":
         return x * _special("ndtr")(x)
-    return x * _special("expit")(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+    bounded = np.minimum(x, 1000)
+    return x * _special("expit")(2 * math.sqrt(2 / math.pi) * (bounded + 0.044715 * bounded**3))
 
 
 def softmax(x: Array, axis: int = -1) -> Array:

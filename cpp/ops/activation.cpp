@@ -6,11 +6,15 @@
 namespace buropt {
 namespace {
 
-/// x, or a number far enough down that its logistic function is 0: the product is then 0, and not
-/// NaN at -inf.
+/// x within bounds beyond which one of the logistic functions of x and -x is 0 and the other 1: its
+/// product with 0 is then 0, and not NaN at infinity.
 template <class T>
 T at_least_minus_1000(T x) {
   return select(x < T(-1000), T(-1000), x);
+}
+template <class T>
+T within_1000(T x) {
+  return select(x > T(1000), T(1000), at_least_minus_1000(x));
 }
 
 struct Relu {
@@ -39,7 +43,7 @@ struct Silu {
   }
   template <class T>
   static T slope(T x, T) {
-    return expit(x) * (T(1) + at_least_minus_1000(x) * expit(-x));
+    return expit(x) * (T(1) + within_1000(x) * expit(-x));
   }
 };
 
@@ -68,7 +72,7 @@ struct GeluTanh {
   }
   template <class T>
   static T slope(T x, T) {
-    const T bounded = at_least_minus_1000(x);
+    const T bounded = within_1000(x);
     const T u = argument(bounded);
     const T growth = number<T>(kLinear) + number<T>(3 * kCubic) * (bounded * bounded);
     return expit(u) * (T(1) + bounded * growth * expit(-u));

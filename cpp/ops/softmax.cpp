@@ -18,7 +18,9 @@ void softmax_kernel(const Instruction& s, const Frame& frame) noexcept {
     const auto sums = exponential_sums(x, first, count, n, [&](int r, auto at, auto e, auto) {
       at.store(out + (first + r) * n, e);
     });
-    const RowValues<T> scale(T(1) / (sums.ties + sums.rest));
+    // An infinite row has no softmax, not even where it is 0.
+    const Mask<T> finite = sums.max - sums.max == Pack<T>(T(0));
+    const RowValues<T> scale(select(finite, T(1) / (sums.ties + sums.rest), Pack<T>(kNaN<T>)));
     for (int r = 0; r < count; ++r) {
       T* row = out + (first + r) * n;
       for_each_columns<T>(n, [&](auto at) { at.store(row, at.load(row) * scale[r]); });
