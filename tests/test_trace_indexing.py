@@ -178,6 +178,14 @@ def test_choose():
     assert_like_numpy(lambda x, i: x[0, np.choose(i, np.array([2, 0]))], MATRIX, 1)
 
 
+def test_choose_does_not_count_from_the_end():
+    with pytest.raises(IndexError, match=r"np\.choose: index -1 is out of bounds .* from 0 to 2"):
+        run(lambda x: np.choose([0, 0, -1, 0], x), MATRIX)
+    with pytest.raises(IndexError, match=r"i holds -1, .* from 0 to 2"):
+        bo.grad(lambda x, i: np.sum(np.choose(i, x)))(MATRIX, np.array(-1))
+    assert np.isnan(run(lambda x, i: np.choose(i - 1, x), MATRIX, 0)).all()
+
+
 def test_compress_and_extract():
     assert_like_numpy(lambda x: np.compress(ROWS, x, axis=0), MATRIX)
     assert_like_numpy(lambda x: x.compress([False, True], 1), MATRIX)
@@ -222,6 +230,37 @@ def test_tokens_of_an_embedding():
     mean = np.mean([g for _, g in each], axis=0)
     np.testing.assert_allclose(oracle.grad(table), mean, rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(oracle.grad(table, [2]), each[2][1], rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "pick",
+    [
+        lambda x, a, i, j: x[i, j] * a[0],
+        lambda x, a, i, j: a[i % 2, j] * x[0, 0],
+        lambda x, a, i, j: a[:, j] @ a[:, :3] @ x[:, i],
+        lambda x, a, i, j: np.sum(x[i][..., [0, 2]]) * a[0, j],
+        lambda x, a, i, j: x[np.argmax(a[:, 1]), j] * a[[0, 1], [i, j]],
+        lambda x, a, i, j: np.choose(i % 3, np.eye(3)) @ x[:, 1:] @ a.T[:3] * x[i, [[0], [j]]],
+    ],
+)
+def test_samples_of_indices(pick):
+    """Parameters and data indexed by data: the oracle is the mean of single samples."""
+    rng = np.random.default_rng(0)
+    x, a = rng.normal(size=(3, 4)), rng.normal(size=(20, 2, 4))
+    i, j = rng.integers(-3, 3, size=20), rng.integers(0, 4, size=20)
+
+    def loss(x, a, i, j):
+        return np.sum(np.sin(pick(x, a, i, j)))
+
+    value, gradient = bo.compile(loss, x, (a, i, j)).value_and_grad(x)
+    each = [bo.value_and_grad(loss)(x, *sample) for sample in zip(a, i, j, strict=True)]
+    assert value == pytest.approx(np.mean([v for v, _ in each]), rel=1e-13)
+    constant = [loss(x, *sample) for sample in zip(a, i, j, strict=True)]
+    assert value == pytest.approx(np.mean(constant), rel=1e-13)
+    mean = np.mean([g for _, g in each], axis=0)
+    np.testing.assert_allclose(gradient, mean, rtol=1e-12, atol=1e-14)
+    slope = bo.grad(lambda x: np.mean(np.stack([loss(x, *s) for s in zip(a, i, j, strict=True)])))
+    np.testing.assert_allclose(gradient, slope(x), rtol=1e-12, atol=1e-14)
 
 
 # ---- what is out of range

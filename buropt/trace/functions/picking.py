@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from buropt.trace.dispatch import function, unsupported_keyword
 from buropt.trace.errors import TraceError, location, place
 from buropt.trace.functions._arguments import axes_of
-from buropt.trace.functions.selection import clip
+from buropt.trace.functions.selection import clip, where
 from buropt.trace.indexing.advanced import take as take_along
 
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ def choose(trace: Trace, a: Any, choices: Any, mode: Any = "raise") -> Tracer:
     This is how a traced integer looks up a row of an array that is not traced.
     """
     array = _table(trace, choices)
-    picks = _indices(trace, "np.choose", a, array.shape[0], mode)
+    picks = _indices(trace, "np.choose", a, array.shape[0], mode, lowest=0)
+    if not trace.indices.require(picks.node, array.shape[0], place(trace.name), lowest=0):
+        picks = where(trace, picks < 0, array.shape[0], picks)  # out of range, not from the end
     if picks.ndim == 0:
         return take(trace, array, picks, 0)
     common = list(np.broadcast_shapes(picks.shape, array.shape[1:]))
@@ -125,7 +127,9 @@ def _with_axis(trace: Trace, a: Any, axis: Any) -> tuple[Tracer, int]:
     return array, k
 
 
-def _indices(trace: Trace, name: str, indices: Any, extent: int, mode: Any) -> Tracer:
+def _indices(
+    trace: Trace, name: str, indices: Any, extent: int, mode: Any, lowest: int | None = None
+) -> Tracer:
     """Integers as an operand; constant ones are checked here, as NumPy checks them."""
     picks = trace.lift(indices)
     if picks.kind == "f":
@@ -151,11 +155,12 @@ def _indices(trace: Trace, name: str, indices: Any, extent: int, mode: Any) -> T
         return trace.constant(values, "i")
     if constant is not None:
         values = np.asarray(constant)
-        outside = (values < -extent) | (values >= extent)
+        lowest = -extent if lowest is None else lowest
+        outside = (values < lowest) | (values >= extent)
         if outside.any():
             raise IndexError(
                 f"{name}: index {int(values[outside][0])} is out of bounds for an axis of extent "
-                f"{extent}. {location(trace.name)} Instead: indices from {-extent} to {extent - 1}."
+                f"{extent}. {location(trace.name)} Instead: indices from {lowest} to {extent - 1}."
             )
     return picks
 
