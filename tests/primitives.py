@@ -11,6 +11,7 @@ import numpy as np
 import scipy.special
 from primitive_rows import INTERNAL, MASK, ROWS, Example, Row
 from primitive_rows_nn import NN_ROWS
+from primitive_rows_special import SPECIAL_ROWS
 
 from buropt import _core
 from buropt.trace import Tracer
@@ -53,7 +54,7 @@ def row_of(name: str) -> Row:
         If there is none and NumPy and scipy.special have no function of that name.
     """
     op = OPS[name]
-    row = (ROWS | NN_ROWS).get(name)
+    row = (ROWS | NN_ROWS | SPECIAL_ROWS).get(name)
     if row is None:
         function = getattr(np, name, None) or getattr(scipy.special, name, None)
         if function is None or not op["elementwise"]:

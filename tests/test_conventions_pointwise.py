@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from pointwise import INF, NAN, check
+from scipy.special import erfcinv, erfinv, logit, ndtri
 
 import buropt as bo
 
@@ -30,6 +31,16 @@ def test_maximum_propagates_nan():
     for f in (np.maximum, np.minimum):
         check(f, [NAN, 1], NAN, NAN, NAN)
         check(f, [1, NAN], NAN, NAN, NAN)
+
+
+def test_fmax_passes_over_nan():
+    for f in (np.fmax, np.fmin):
+        check(f, [1, 1], 1, 0.5, 0.5)
+        check(f, [NAN, 1], 1, 0, 1)
+        check(f, [1, NAN], 1, 1, 0)
+        check(f, [NAN, NAN], NAN, NAN, NAN)
+    check(np.fmax, [2, 1], 2, 1, 0)
+    check(np.fmin, [2, 1], 1, 0, 1)
 
 
 def test_clip_on_its_border():
@@ -128,12 +139,18 @@ def test_zero_cotangent_meets_infinite_slope():
     check(lambda a, b: 0 * a**b, [0, 0.25], 0, 0, 0)
 
 
+def test_cbrt_at_zero():
+    check(np.cbrt, [0], 0, INF)
+    check(lambda x: np.cbrt(x) ** 3, [0], 0, 0)
+    check(np.cbrt, [-8], -2)
+
+
 def test_zero_cotangent_at_the_ends_of_inverse_functions():
-    for f in (np.arcsin, np.arccos, np.arccosh):
-        assert abs(bo.grad(f)(1.0)) == INF
-        assert bo.grad(lambda x, f=f: 0 * f(x))(1.0) == 0
-    check(np.arctanh, [-1], -INF, INF)
-    check(lambda x: 0 * np.arctanh(x), [1], NAN, 0)
+    ends = {np.arcsin: 1, np.arccos: 1, np.arccosh: 1, np.arctanh: -1, np.log2: 0, np.log10: 0}
+    ends |= {np.cbrt: 0, logit: 1, erfinv: 1, erfcinv: 0, ndtri: 0}
+    for f, x in ends.items():
+        assert abs(bo.grad(f)(float(x))) == INF
+        assert bo.grad(lambda x, f=f: 0 * f(x))(float(x)) == 0
 
 
 def test_log_at_and_below_zero():
@@ -205,6 +222,12 @@ def test_logaddexp_tails():
     curvature, third = bo.grad(bo.grad(loss)), bo.grad(bo.grad(bo.grad(loss)))
     assert [curvature(m) for m in (-800.0, 0.0, 800.0)] == [0.0, 0.25, 0.0]
     assert [third(m) for m in (-800.0, 800.0)] == [0.0, 0.0]
+
+
+def test_logaddexp2_of_infinities():
+    check(np.logaddexp2, [INF, INF], INF, 0.5, 0.5)
+    check(np.logaddexp2, [-INF, -INF], -INF, 0, 0)
+    check(np.logaddexp2, [3, -INF], 3, 1, 0)
 
 
 def test_overflow_is_not_repaired():

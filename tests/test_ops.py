@@ -19,7 +19,8 @@ import buropt as bo
 from buropt import _core
 from buropt.autodiff.differences import Differences
 
-ELEMENTWISE = [name for name in names(elementwise=True) if name != "integer_power"]
+# Those with an attribute, such as integer_power, are no functions of arrays alone.
+ELEMENTWISE = [name for name in names(elementwise=True) if not OPS[name]["attributes"]]
 EXAMPLES = [(name, k) for name in names() for k in range(len(row_of(name).examples))]
 SAMPLES = 11
 

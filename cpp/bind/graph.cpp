@@ -159,7 +159,8 @@ nb::list list_ops() {
 /// One elementwise primitive by its tile kernel, on contiguous arrays of one shape.
 nb::object elementwise(const std::string& name, const nb::args& arrays) {
   const Op& record = op(find_op(name));
-  if (!record.elementwise || static_cast<int>(arrays.size()) != record.arity) {
+  const bool has_attributes = !record.attributes[0].empty();
+  if (!record.elementwise || has_attributes || static_cast<int>(arrays.size()) != record.arity) {
     raise(ErrorKind::type,
           "buropt.elementwise: '%s' is not an elementwise primitive of %zu operands", name.c_str(),
           arrays.size());

@@ -3,6 +3,8 @@
 // range (inverse hyperbolic and trigonometric functions: 3), and IEEE special values.
 #pragma once
 
+#include "math/cbrt.h"
+#include "math/error_function.h"
 #include "math/exp.h"
 #include "math/hyperbolic.h"
 #include "math/hypot.h"

@@ -1,4 +1,4 @@
-// exp and expm1.
+// exp, exp2, exp10 and expm1.
 //
 // x = n ln 2 + r with |r| <= ln 2 / 2, then e^x = 2^n (1 + r + r^2 h(r)) with a minimax polynomial
 // h.
@@ -20,6 +20,8 @@ struct ExpConstants<double> {
   // The high part has 41 bits, so that its product with any n is exact without an fma.
   static constexpr double kLn2High = 0x1.62e42fefa3p-1;
   static constexpr double kLn2Low = 0x1.3de6af278ece6p-42;
+  static constexpr double kLn10High = 0x1.26bb1bbb55516p+1;
+  static constexpr double kLn10Low = -0x1.f48ad494ea3e9p-53;
   // e^x is 0 below the first and infinite above the last; below the second it may be subnormal.
   static constexpr double kZero = -746.0;
   static constexpr double kSubnormal = -707.0;
@@ -44,6 +46,8 @@ struct ExpConstants<float> {
   static constexpr float kInverseLn2 = 0x1.715476p+0f;
   static constexpr float kLn2High = 0x1.62e4p-1f;  // 15 bits
   static constexpr float kLn2Low = 0x1.7f7d1cp-20f;
+  static constexpr float kLn10High = 0x1.26bb1cp+1f;
+  static constexpr float kLn10Low = -0x1.12aabap-25f;
   static constexpr float kZero = -104.0f;
   static constexpr float kSubnormal = -86.0f;
   static constexpr float kOverflow = 89.0f;
@@ -57,27 +61,32 @@ struct ExpConstants<float> {
                                      0x1.1112d8p-7f, 0x1.6d3a4ep-10f, 0x1.9e7352p-13f};
 };
 
+// 2^n e^r for |r| <= ln 2 / 2 (by a rounding more), and the rounding of it. `n_bits` is n in two's
+// complement; `subnormal` must be set where the result may be a subnormal number.
+template <Real T>
+BUROPT_INLINE DoubleWord<T> scaled_exp(T r, UIntOf<T> n_bits, MaskOf<T> subnormal) noexcept {
+  using C = ExpConstants<Scalar<T>>;
+  using Bits = UIntOf<T>;
+  const T fraction = fma(r * r, polynomial(r, C::kExp), r);
+
+  // 2^n = scale * factor. Two factors because n reaches past both ends of the exponent field; the
+  // one rounding of a subnormal result happens in the last product.
+  const Bits bias = select(subnormal, Bits(Format<T>::kBias + 64), Bits(Format<T>::kBias - 1));
+  const T factor = select(subnormal, T(0x1p-64f), T(2));
+  const T scale = from_bits<T>((n_bits + bias) << Format<T>::kMantissaBits);
+  const T y = fma(scale, fraction, scale);
+  return {y * factor, fma(scale, fraction, scale - y) * factor};
+}
+
 // e^(high - low) and the rounding of it. `low` is at most a few units in the last place of `high`;
 // a zero costs nothing.
 template <Real T>
 BUROPT_INLINE DoubleWord<T> exp_of_difference(T high, T low) noexcept {
   using C = ExpConstants<Scalar<T>>;
-  using Bits = UIntOf<T>;
-  constexpr int kMantissa = Format<T>::kMantissaBits;
-
   const T x = max(T(C::kZero), min(T(C::kOverflow), high));  // a NaN passes
   const auto [n, n_bits] = nearest_int(x, T(C::kInverseLn2));
   const T r = fma(-n, T(C::kLn2Low), fma(-n, T(C::kLn2High), x)) - low;
-  const T fraction = fma(r * r, polynomial(r, C::kExp), r);
-
-  // 2^n = scale * factor. Two factors because n reaches past both ends of the exponent field; the
-  // one rounding of a subnormal result happens in the last product.
-  const MaskOf<T> subnormal = x < T(C::kSubnormal);
-  const Bits bias = select(subnormal, Bits(Format<T>::kBias + 64), Bits(Format<T>::kBias - 1));
-  const T factor = select(subnormal, T(0x1p-64f), T(2));
-  const T scale = from_bits<T>((n_bits + bias) << kMantissa);
-  const T y = fma(scale, fraction, scale);
-  return {y * factor, fma(scale, fraction, scale - y) * factor};
+  return scaled_exp(r, n_bits, x < T(C::kSubnormal));
 }
 
 // e^x - 1 = 2^h (scale * fraction + (scale - 2^-h)), where scale is a power of two and h is the
@@ -112,6 +121,27 @@ BUROPT_INLINE Expm1Parts<T> expm1_parts(T x) noexcept {
 template <Real T>
 BUROPT_INLINE T exp(T x) noexcept {
   return detail::exp_of_difference(x, T(0)).high;
+}
+
+template <Real T>
+BUROPT_INLINE T exp2(T x) noexcept {
+  using C = detail::ExpConstants<Scalar<T>>;
+  constexpr Scalar<T> kEnd = Scalar<T>(Format<T>::kBias) + Scalar<T>(1.25);
+  constexpr Scalar<T> kSubnormal = 3 - Scalar<T>(Format<T>::kBias);
+  constexpr Scalar<T> kZero = kSubnormal - Scalar<T>(Format<T>::kMantissaBits + 4);
+  const T clamped = max(T(kZero), min(T(kEnd), x));  // a NaN passes
+  const auto [n, n_bits] = nearest_int(clamped, T(1));
+  const T r = (clamped - n) * T(1 / C::kInverseLn2);
+  return detail::scaled_exp(r, n_bits, clamped < T(kSubnormal)).high;
+}
+
+template <Real T>
+BUROPT_INLINE T exp10(T x) noexcept {
+  using C = detail::ExpConstants<Scalar<T>>;
+  const auto [high, error] = detail::product(x, T(C::kLn10High));
+  const T low = fma(x, T(C::kLn10Low), error);
+  // Beyond any finite result the low part is no longer small, or not even a number.
+  return detail::exp_of_difference(high, select(abs(high) < T(1024), -low, T(0))).high;
 }
 
 template <Real T>

@@ -1,4 +1,4 @@
-// log and log1p.
+// log, log2, log10 and log1p.
 //
 // x = 2^k m with m in [sqrt(1/2), sqrt(2)), f = m - 1, and log x = k ln 2 + log(1 + f).
 // f is exact, so relative accuracy survives around x = 1.
@@ -20,6 +20,10 @@ struct LogConstants<double> {
   static constexpr int kSubnormalShift = 54;
   static constexpr double kLn2High = 0x1.62e42fefa3p-1;  // 41 bits: exact times any k
   static constexpr double kLn2Low = 0x1.3de6af278ece6p-42;
+  static constexpr double kLog10Of2High = 0x1.34413509f7p-2;  // 41 bits too
+  static constexpr double kLog10Of2Low = 0x1.3fde623e2566bp-43;
+  static constexpr double kInverseLn2 = 0x1.71547652b82fep+0;
+  static constexpr double kInverseLn10 = 0x1.bcb7b1526e50ep-2;
   // L of log(1 + f) = 2 s + s z L(z) = f - s (f - z L(z)) with s = f / (2 + f), z = s^2;
   // 2^-59.5 relative to the logarithm.
   static constexpr double kTail[] = {
@@ -34,6 +38,10 @@ struct LogConstants<float> {
   static constexpr int kSubnormalShift = 25;
   static constexpr float kLn2High = 0x1.62e4p-1f;  // 15 bits
   static constexpr float kLn2Low = 0x1.7f7d1cp-20f;
+  static constexpr float kLog10Of2High = 0x1.344p-2f;  // 15 bits too
+  static constexpr float kLog10Of2Low = 0x1.3509f8p-18f;
+  static constexpr float kInverseLn2 = 0x1.715476p+0f;
+  static constexpr float kInverseLn10 = 0x1.bcb7b2p-2f;
   // P of log(1 + f) = f - f^2 / 2 + f^3 P(f); 2^-30.2.
   static constexpr float kTail[] = {0x1.555546p-2f,  -0x1.000000p-2f, 0x1.99a554p-3f,
                                     -0x1.555f02p-3f, 0x1.232ddcp-3f,  -0x1.fbc288p-4f,
@@ -71,20 +79,32 @@ BUROPT_INLINE LogArgument<T> split_subnormal_for_log(T x) noexcept {
                        select(subnormal, T(kBias + C::kSubnormalShift), T(kBias)));
 }
 
+// log(1 + f) - f + small, for f of split_for_log.
+template <Real T>
+BUROPT_INLINE T log_curve(T f, T small) noexcept {
+  using C = LogConstants<Scalar<T>>;
+  if constexpr (sizeof(Scalar<T>) == sizeof(double)) {
+    const T s = f / (f + T(2));
+    const T z = s * s;
+    return fma(-s, fma(-z, polynomial(z, C::kTail), f), small);
+  } else {
+    return fma(f * f, fma(f, polynomial(f, C::kTail), T(-0.5f)), small);
+  }
+}
+
 // k ln 2 + log(1 + f) + error, for |error| of a rounding of f.
 template <Real T>
 BUROPT_INLINE T log_sum(T k, T f, T error) noexcept {
   using C = LogConstants<Scalar<T>>;
   const T small = fma(k, T(C::kLn2Low), error);
-  T rest;  // log(1 + f) - f + small
-  if constexpr (sizeof(Scalar<T>) == sizeof(double)) {
-    const T s = f / (f + T(2));
-    const T z = s * s;
-    rest = fma(-s, fma(-z, polynomial(z, C::kTail), f), small);
-  } else {
-    rest = fma(f * f, fma(f, polynomial(f, C::kTail), T(-0.5f)), small);
-  }
-  return fma(k, T(C::kLn2High), f + rest);
+  return fma(k, T(C::kLn2High), f + log_curve(f, small));
+}
+
+// y where log x is a finite number, else what a logarithm has at the borders and outside.
+template <Real T>
+BUROPT_INLINE T log_or_border(T x, T y) noexcept {
+  const T at_most_zero = select(x == T(0), T(-kInfinity<T>), T(kNaN<T>));
+  return select(x > T(0), select(x < T(kInfinity<T>), y, x), at_most_zero);
 }
 
 // log(1 + x) for finite x > -1.
@@ -118,9 +138,26 @@ BUROPT_INLINE T log1p_unit(T x, T error) noexcept {
 template <Real T>
 BUROPT_INLINE T log(T x) noexcept {
   const auto [k, f, unused] = detail::split_subnormal_for_log(x);
-  const T y = detail::log_sum(k, f, T(0));
-  const T at_most_zero = select(x == T(0), T(-kInfinity<T>), T(kNaN<T>));
-  return select(x > T(0), select(x < T(kInfinity<T>), y, x), at_most_zero);
+  return detail::log_or_border(x, detail::log_sum(k, f, T(0)));
+}
+
+// k + log(1 + f) / ln 2: exact for powers of two.
+template <Real T>
+BUROPT_INLINE T log2(T x) noexcept {
+  using C = detail::LogConstants<Scalar<T>>;
+  const auto [k, f, unused] = detail::split_subnormal_for_log(x);
+  const T fraction = f + detail::log_curve(f, T(0));
+  return detail::log_or_border(x, fma(fraction, T(C::kInverseLn2), k));
+}
+
+// k log10(2) + log(1 + f) / ln 10: exact for powers of ten.
+template <Real T>
+BUROPT_INLINE T log10(T x) noexcept {
+  using C = detail::LogConstants<Scalar<T>>;
+  const auto [k, f, unused] = detail::split_subnormal_for_log(x);
+  const T fraction = f + detail::log_curve(f, T(0));
+  const T small = fma(fraction, T(C::kInverseLn10), rounded_product(k, T(C::kLog10Of2Low)));
+  return detail::log_or_border(x, fma(k, T(C::kLog10Of2High), small));
 }
 
 template <Real T>

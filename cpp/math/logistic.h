@@ -30,17 +30,45 @@ BUROPT_INLINE T softplus(T x) noexcept {
   return max(T(0), x) + detail::log1p_unit(e, e_error);
 }
 
+namespace detail {
+
+// |a - b| as high + low; `low` is 0 where it would not be a number.
+template <Real T>
+BUROPT_INLINE DoubleWord<T> distance(T a, T b) noexcept {
+  const auto [rounded, error] = difference(a, b);
+  const T lost = from_bits<T>(bits(error) ^ sign_bit(rounded));
+  // Equal arguments have distance 0 also when they are infinite.
+  return {select(a == b, T(0), abs(rounded)), select(abs(lost) < T(1), lost, T(0))};
+}
+
+}  // namespace detail
+
 // log(e^a + e^b) = max(a, b) + log(1 + e^-|a - b|). For max(a, b) < 0 the two terms may cancel; the
 // error is then 2 units in the last place of the larger term, not of the result.
 template <Real T>
 BUROPT_INLINE T logaddexp(T a, T b) noexcept {
-  const auto [rounded, error] = detail::difference(a, b);
-  // Equal arguments have distance 0 also when they are infinite.
-  const T distance = select(a == b, T(0), abs(rounded));
-  const T lost = from_bits<T>(bits(error) ^ sign_bit(rounded));
-  const T low = select(abs(lost) < T(1), lost, T(0));  // NaN if a or b is infinite
-  const auto [e, e_error] = detail::exp_of_difference(-distance, low);
+  const auto [high, low] = detail::distance(a, b);
+  const auto [e, e_error] = detail::exp_of_difference(-high, low);
   return max(a, b) + detail::log1p_unit(e, e_error);
+}
+
+// log2(2^a + 2^b).
+template <Real T>
+BUROPT_INLINE T logaddexp2(T a, T b) noexcept {
+  using C = detail::LogConstants<Scalar<T>>;
+  const auto [high, low] = detail::distance(a, b);
+  const T e = exp2(-high);
+  const T smaller = detail::log1p_unit(e, rounded_product(e * low, T(-C::kLn2High)));
+  return max(a, b) + rounded_product(smaller, T(C::kInverseLn2));  // log2 of 1/2 + 1/2 is 0
+}
+
+// log(x / (1 - x)), near 1/2 as log(1 + (2 x - 1) / (1 - x)).
+template <Real T>
+BUROPT_INLINE T logit(T x) noexcept {
+  const T rest = T(1) - x;
+  const MaskOf<T> middle = (x > T(0.25f)) & (x < T(0.75f));
+  const T y = log1p(select(middle, fma(T(2), x, T(-1)), T(0)) / rest);
+  return select(middle, y, log(x / rest));
 }
 
 }  // namespace buropt

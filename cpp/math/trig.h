@@ -1,4 +1,4 @@
-// sin, cos and tan.
+// sin, cos, tan and cosm1.
 //
 // |x| = n pi/2 + r with |r| <= pi/4, r in two words; both series are evaluated and the quadrant n
 // mod 4 picks one and its sign. Very large arguments, and the very rare ones that come so close to
@@ -140,6 +140,13 @@ BUROPT_INLINE T tan(T x) noexcept {
   const T odd = from_bits<T>(bits(y) ^ sign_bit(x));
   return detail::replace_where(
       q.hard, odd, x, +[](Scalar<T> lane) noexcept { return std::tan(lane); });
+}
+
+// cos x - 1 = -2 sin^2(x / 2), right near 0.
+template <Real T>
+BUROPT_INLINE T cosm1(T x) noexcept {
+  const T s = sin(T(0.5f) * x);
+  return rounded_product(T(-2) * s, s);  // 0 at 0, and not -0
 }
 
 }  // namespace buropt

@@ -1,4 +1,4 @@
-// add, subtract, multiply, divide, negative, reciprocal, square, sqrt.
+// add, subtract, multiply, divide, negative, reciprocal, square, sqrt, cbrt.
 #include "math/elementary.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
@@ -154,10 +154,27 @@ struct Sqrt {
   }
 };
 
+struct Cbrt {
+  static constexpr std::string_view name = "cbrt", doc = "Cube root; its slope at 0 is +inf.";
+  static constexpr int arity = 1;
+  static constexpr bool fused = true, singular = true;
+  static constexpr From slope_from = From::output;
+  static constexpr Interval domain{0.05, 9};
+  template <class T>
+  static T value(T x) {
+    return cbrt(x);
+  }
+  template <class T>
+  static T slope(T, T y) {
+    return number<T>(1.0 / 3) / (y * y);
+  }
+};
+
 }  // namespace
 
 std::vector<Op> arithmetic_ops() {
-  return elementwise_ops<Add, Subtract, Multiply, Divide, Negative, Reciprocal, Square, Sqrt>();
+  return elementwise_ops<Add, Subtract, Multiply, Divide, Negative, Reciprocal, Square, Sqrt,
+                         Cbrt>();
 }
 
 }  // namespace buropt

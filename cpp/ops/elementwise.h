@@ -33,6 +33,15 @@ namespace buropt {
 
 enum class From { input, output, both };
 
+/// A constant of a formula, rounded to the number type.
+template <class T>
+BUROPT_INLINE T number(double value) {
+  if constexpr (std::same_as<T, Symbol>)
+    return value;
+  else
+    return static_cast<Scalar<T>>(value);
+}
+
 namespace elementwise {
 
 template <class F>

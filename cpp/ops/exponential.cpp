@@ -1,4 +1,6 @@
-// exp, expm1, log, log1p, logaddexp, softplus, expit.
+// exp, exp2, exp10, expm1, log, log2, log10, log1p, logaddexp, logaddexp2, softplus, expit, logit.
+#include <numbers>
+
 #include "math/elementary.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
@@ -17,6 +19,35 @@ struct Exp {
   template <class T>
   static T slope(T, T y) {
     return y;
+  }
+};
+
+struct Exp2 {
+  static constexpr std::string_view name = "exp2", doc = "2 to the power x.";
+  static constexpr int arity = 1;
+  static constexpr bool fused = true;
+  static constexpr From slope_from = From::output;
+  template <class T>
+  static T value(T x) {
+    return exp2(x);
+  }
+  template <class T>
+  static T slope(T, T y) {
+    return number<T>(std::numbers::ln2) * y;
+  }
+};
+
+struct Exp10 {
+  static constexpr std::string_view name = "exp10", doc = "10 to the power x.";
+  static constexpr int arity = 1;
+  static constexpr From slope_from = From::output;
+  template <class T>
+  static T value(T x) {
+    return exp10(x);
+  }
+  template <class T>
+  static T slope(T, T y) {
+    return number<T>(std::numbers::ln10) * y;
   }
 };
 
@@ -51,6 +82,38 @@ struct Log {
   }
 };
 
+struct Log2 {
+  static constexpr std::string_view name = "log2", doc = "Logarithm to base 2.";
+  static constexpr int arity = 1;
+  static constexpr bool fused = true, singular = true;
+  static constexpr From slope_from = From::input;
+  static constexpr Interval domain{0.05, 9};
+  template <class T>
+  static T value(T x) {
+    return log2(x);
+  }
+  template <class T>
+  static T slope(T x, T) {
+    return number<T>(1 / std::numbers::ln2) / x;
+  }
+};
+
+struct Log10 {
+  static constexpr std::string_view name = "log10", doc = "Logarithm to base 10.";
+  static constexpr int arity = 1;
+  static constexpr bool fused = true, singular = true;
+  static constexpr From slope_from = From::input;
+  static constexpr Interval domain{0.05, 9};
+  template <class T>
+  static T value(T x) {
+    return log10(x);
+  }
+  template <class T>
+  static T slope(T x, T) {
+    return number<T>(1 / std::numbers::ln10) / x;
+  }
+};
+
 struct Log1p {
   static constexpr std::string_view name = "log1p", doc = "log(1 + x), right near 0.";
   static constexpr int arity = 1;
@@ -81,6 +144,31 @@ struct Expit {
   }  // y (1 - y) would be 0 for large x
 };
 
+struct Logit {
+  static constexpr std::string_view name = "logit", doc = "log(x / (1 - x)).";
+  static constexpr int arity = 1;
+  static constexpr bool singular = true;
+  static constexpr From slope_from = From::input;
+  static constexpr Interval domain{0.02, 0.98};
+  template <class T>
+  static T value(T x) {
+    return logit(x);
+  }
+  template <class T>
+  static T slope(T x, T) {
+    return T(1) / (x * (T(1) - x));
+  }
+};
+
+// The slope of log(e^a + e^b) by a, where d = a - b. A bounded weight instead of exp(a - y): no
+// overflow at any order. Equal infinities have no difference: two +inf share the cotangent, two
+// -inf get none.
+template <class T>
+T weight(T d, T a, T b) {
+  const T infinite = select(a == b, select(a < T(0), T(0), T(0.5)), d);
+  return select(d == d, expit(d), infinite);
+}
+
 struct Logaddexp {
   static constexpr std::string_view name = "logaddexp", doc = "log(exp(a) + exp(b)).";
   static constexpr int arity = 2;
@@ -100,13 +188,27 @@ struct Logaddexp {
     }
     return kNone;
   }
-  // A bounded weight instead of exp(a - y): no overflow at any order. Equal infinities have no
-  // difference: two +inf share the cotangent, two -inf get none.
   template <class T>
   static T slope_a(T a, T b, T) {
-    const T d = a - b;
-    const T infinite = select(a == b, select(a < T(0), T(0), T(0.5)), d);
-    return select(d == d, expit(d), infinite);
+    return weight(a - b, a, b);
+  }
+  template <class T>
+  static T slope_b(T a, T b, T) {
+    return slope_a(b, a, a);
+  }
+};
+
+struct Logaddexp2 {
+  static constexpr std::string_view name = "logaddexp2", doc = "log2(2^a + 2^b).";
+  static constexpr int arity = 2;
+  static constexpr From slope_from = From::input;
+  template <class T>
+  static T value(T a, T b) {
+    return logaddexp2(a, b);
+  }
+  template <class T>
+  static T slope_a(T a, T b, T) {
+    return weight(number<T>(std::numbers::ln2) * (a - b), a, b);
   }
   template <class T>
   static T slope_b(T a, T b, T) {
@@ -133,7 +235,8 @@ struct Softplus {
 }  // namespace
 
 std::vector<Op> exponential_ops() {
-  return elementwise_ops<Exp, Expm1, Log, Log1p, Expit, Logaddexp, Softplus>();
+  return elementwise_ops<Exp, Exp2, Exp10, Expm1, Log, Log2, Log10, Log1p, Expit, Logit, Logaddexp,
+                         Logaddexp2, Softplus>();
 }
 
 }  // namespace buropt

@@ -15,6 +15,7 @@ std::vector<Op> hyperbolic_ops();
 std::vector<Op> trigonometric_ops();
 std::vector<Op> rounding_ops();
 std::vector<Op> power_ops();
+std::vector<Op> error_function_ops();
 std::vector<Op> shape_ops();
 std::vector<Op> slice_ops();
 std::vector<Op> concatenate_ops();

@@ -1,4 +1,5 @@
-// where, maximum, minimum, absolute, sign: piecewise functions and their conventions at the seams.
+// where, maximum, minimum, fmax, fmin, absolute, sign: piecewise functions and their conventions at
+// the seams.
 #include "math/elementary.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
@@ -68,6 +69,46 @@ struct Minimum {
   }
 };
 
+// A NaN is passed over: the other operand is the value and gets all. Two have a NaN as slope.
+struct Fmax {
+  static constexpr std::string_view name = "fmax",
+                                    doc = "Larger of two arrays; a number beats NaN.";
+  static constexpr int arity = 2;
+  static constexpr From slope_from = From::input;
+  template <class T>
+  static T value(T a, T b) {
+    return select(a != a, b, select(b != b, a, maximum(a, b)));
+  }
+  template <class T>
+  static T slope_a(T a, T b, T) {
+    const T other = select(a == a, T(1), select(b == b, T(0), a));
+    return select(a > b, T(1), select(a < b, T(0), select(a == b, T(0.5), other)));
+  }
+  template <class T>
+  static T slope_b(T a, T b, T) {
+    return slope_a(b, a, a);
+  }
+};
+
+struct Fmin {
+  static constexpr std::string_view name = "fmin",
+                                    doc = "Smaller of two arrays; a number beats NaN.";
+  static constexpr int arity = 2;
+  static constexpr From slope_from = From::input;
+  template <class T>
+  static T value(T a, T b) {
+    return select(a != a, b, select(b != b, a, minimum(a, b)));
+  }
+  template <class T>
+  static T slope_a(T a, T b, T) {
+    return Fmax::slope_a(-a, -b, a);
+  }
+  template <class T>
+  static T slope_b(T a, T b, T) {
+    return slope_a(b, a, a);
+  }
+};
+
 struct Absolute {
   static constexpr std::string_view name = "absolute", doc = "|x|; its slope at 0 is 0.";
   static constexpr int arity = 1;
@@ -96,7 +137,7 @@ struct Sign {
 }  // namespace
 
 std::vector<Op> selection_ops() {
-  return elementwise_ops<Where, Maximum, Minimum, Absolute, Sign>();
+  return elementwise_ops<Where, Maximum, Minimum, Fmax, Fmin, Absolute, Sign>();
 }
 
 }  // namespace buropt

@@ -32,7 +32,8 @@ class Symbol {
   double value_ = 0;
 };
 
-inline Symbol apply(std::string_view name, std::initializer_list<Symbol> operands) {
+inline Symbol apply(std::string_view name, std::initializer_list<Symbol> operands,
+                    const Attributes& attributes = {}) {
   Emitter* e = nullptr;
   DType dtype = DType::float64;
   for (const Symbol& s : operands) {
@@ -43,7 +44,7 @@ inline Symbol apply(std::string_view name, std::initializer_list<Symbol> operand
   std::array<NodeId, 3> nodes{};
   std::size_t n = 0;
   for (const Symbol& s : operands) nodes[n++] = s.in(*e, dtype);
-  return {*e, e->emit(find_op(name), std::span<const NodeId>(nodes.data(), n), {})};
+  return {*e, e->emit(find_op(name), std::span<const NodeId>(nodes.data(), n), attributes)};
 }
 
 inline Symbol operator+(Symbol a, Symbol b) {
@@ -92,6 +93,12 @@ inline Symbol hypot(Symbol x, Symbol y) { return apply("hypot", {x, y}); }
 inline Symbol rint(Symbol x) { return apply("rint", {x}); }
 inline Symbol copysign(Symbol x, Symbol y) { return apply("copysign", {x, y}); }
 inline Symbol expit(Symbol x) { return apply("expit", {x}); }
+inline Symbol ndtr(Symbol x) { return apply("ndtr", {x}); }
 inline Symbol pow(Symbol x, Symbol y) { return apply("power", {x, y}); }
+
+/// A primitive that has the attribute "n", such as integer_power.
+inline Symbol apply_indexed(std::string_view name, Symbol x, std::int64_t n) {
+  return apply(name, {x}, Attributes({n}));
+}
 
 }  // namespace buropt

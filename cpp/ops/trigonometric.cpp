@@ -1,4 +1,4 @@
-// sin, cos, tan; arcsin, arccos, arctan, arctan2; hypot.
+// sin, cos, tan; arcsin, arccos, arctan, arctan2; hypot; cosm1.
 #include "math/elementary.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
@@ -142,10 +142,24 @@ struct Hypot {
   }
 };
 
+struct Cosm1 {
+  static constexpr std::string_view name = "cosm1", doc = "cos(x) - 1, right near 0.";
+  static constexpr int arity = 1;
+  static constexpr From slope_from = From::input;
+  template <class T>
+  static T value(T x) {
+    return cosm1(x);
+  }
+  template <class T>
+  static T slope(T x, T) {
+    return -sin(x);
+  }
+};
+
 }  // namespace
 
 std::vector<Op> trigonometric_ops() {
-  return elementwise_ops<Sin, Cos, Tan, Arcsin, Arccos, Arctan, Arctan2, Hypot>();
+  return elementwise_ops<Sin, Cos, Tan, Arcsin, Arccos, Arctan, Arctan2, Hypot, Cosm1>();
 }
 
 }  // namespace buropt

@@ -115,6 +115,8 @@ UFUNCS.update(
         np.multiply: or_logical("multiply", "logical_and"),
         np.maximum: or_logical("maximum", "logical_or"),
         np.minimum: or_logical("minimum", "logical_and"),
+        np.fmax: or_logical("fmax", "logical_or"),
+        np.fmin: or_logical("fmin", "logical_and"),
         np.square: arithmetic("square"),
         np.reciprocal: _reciprocal,
         np.subtract: numeric("subtract", "a ^ b, or a != b"),

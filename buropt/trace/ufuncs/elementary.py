@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from buropt.trace.dispatch import SCIPY_UFUNCS, UFUNCS, UfuncRule
+from buropt.trace.dispatch import UFUNCS, UfuncRule
 from buropt.trace.ufuncs.rules import node, rows
 
 if TYPE_CHECKING:
@@ -24,12 +24,7 @@ def _times(factor: float) -> UfuncRule:
     return rule
 
 
-def _log_expit(trace: Trace, x: Tracer) -> Tracer:
-    minus_x = trace.emit("negative", (x,))
-    return trace.emit("negative", (trace.emit("logaddexp", (trace.constant(0.0), minus_x)),))
-
-
-UFUNCS.update(rows("exp expm1 log log1p logaddexp", node))
+UFUNCS.update(rows("exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2 cbrt", node))
 UFUNCS.update(rows("sin cos tan arcsin arccos arctan arctan2 hypot", node))
 UFUNCS.update(rows("sinh cosh tanh arcsinh arccosh arctanh", node))
 UFUNCS.update(
@@ -38,13 +33,5 @@ UFUNCS.update(
         np.radians: _times(math.pi / 180),
         np.rad2deg: _times(180 / math.pi),
         np.degrees: _times(180 / math.pi),
-    }
-)
-SCIPY_UFUNCS.update(
-    {
-        "expit": node("expit"),
-        "expm1": node("expm1"),
-        "log1p": node("log1p"),
-        "log_expit": _log_expit,
     }
 )
