@@ -135,8 +135,30 @@ def _with_zeros(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
     return rng.uniform(-2, 2, shape) * (rng.random(shape) < 0.6)
 
 
-def _matmul(a: Any, b: Any, transpose_a: int = 0, transpose_b: int = 0) -> Any:
-    return (a.T if transpose_a else a) @ (b.T if transpose_b else b)
+def _matmul(a: Any, b: Any, transpose_a: int = 0, transpose_b: int = 0, sum_stack: int = 0) -> Any:
+    a = a.swapaxes(-1, -2) if transpose_a else a
+    b = b.swapaxes(-1, -2) if transpose_b else b
+    return np.sum(a @ b, axis=tuple(range(a.ndim - 2))) if sum_stack else a @ b
+
+
+def _stacks() -> tuple[Example, ...]:
+    """Products of stacks of matrices: transposed or not, broadcast, summed, with vectors."""
+    transposed = [{"transpose_a": i, "transpose_b": j} for i in (0, 1) for j in (0, 1)]
+    a, b = {0: (3, 4), 1: (4, 3)}, {0: (4, 2), 1: (2, 4)}
+    stacks = [((5,), (5,)), ((), (5,)), ((5,), ()), ((3, 1), (2,)), ((1,), (1, 1))]
+    examples = [
+        Example(((*of_a, *a[form["transpose_a"]]), (*of_b, *b[form["transpose_b"]])), form)
+        for form in transposed
+        for of_a, of_b in stacks
+    ]
+    summed = [{**form, "sum_stack": 1} for form in transposed]
+    examples += [
+        Example(((5, *a[form["transpose_a"]]), (5, *b[form["transpose_b"]])), form)
+        for form in summed
+    ]
+    vectors = [((4,), (5, 4, 2)), ((2, 5, 3, 4), (4,)), ((5, 1, 4), (5, 4, 1)), ((5, 3, 1), (1, 2))]
+    others = [((3, 4), (5, 4, 1)), ((5, 0, 4), (4, 2)), ((0, 3, 4), (0, 4, 2)), ((2, 3, 0), (0, 2))]
+    return (*examples, *(Example(shapes) for shapes in vectors + others))
 
 
 def picks(n: int) -> Callable[..., Any]:
@@ -432,7 +454,12 @@ ROWS: dict[str, Row] = {
             Example(((4,), (4, 3))),
             Example(((4,), (4,))),
             Example(((1, 1), (1, 3))),
+            *_stacks(),
         ),
-        ((Example(((3, 4), (3, 4))), r"inner sizes differ: a is \(3, 4\), b is \(3, 4\)"),),
+        (
+            (Example(((3, 4), (3, 4))), r"inner sizes differ: a is \(3, 4\), b is \(3, 4\)"),
+            (Example(((2, 3, 4), (3, 4, 1))), r"in front of .* a is \(2, 3, 4\), b is \(3, 4, 1\)"),
+            (Example(((), (3,))), "scalars multiply with"),
+        ),
     ),
 }

@@ -102,7 +102,6 @@ HINTS: dict[str, str] = {
     "sinc": "np.sin(np.pi * x) / (np.pi * x), away from 0",
     "sort": "compute the order outside of the traced function",
     "std": "np.sqrt(np.mean((x - np.mean(x)) ** 2))",
-    "tensordot": "np.einsum, or reshape and @",
     "tolist": "keep the traced array as it is, without converting it to Python numbers",
     "trim_zeros": _UNKNOWN_SHAPE,
     "union1d": _UNKNOWN_SHAPE,

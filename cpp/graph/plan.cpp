@@ -1,7 +1,6 @@
 #include "graph/plan.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "graph/arena.h"
 #include "graph/fuse.h"
@@ -305,12 +304,10 @@ class Planner {
       if (g_.node(input).type.csr) return 0;  // depends on the data: the engine adds it
       if (g_.node(input).type.batched) size = std::max(size, g_.node(input).type.size());
     }
-    if (!op(node.op).name.starts_with("matmul")) return kElementWork * size;
-    // (m k) (k n) (m n) is the square of m k n.
-    const auto area = [&](const Type& type) { return static_cast<double>(type.size()); };
-    const double product =
-        area(g_.node(node.inputs[0]).type) * area(g_.node(node.inputs[1]).type) * area(node.type);
-    return std::max(size, static_cast<std::int64_t>(std::sqrt(product)));
+    if (op(node.op).work == nullptr) return kElementWork * size;
+    std::vector<Type> types;
+    for (const NodeId input : node.inputs) types.push_back(g_.node(input).type);
+    return std::max(size, op(node.op).work(types, node.type, node.attributes));
   }
 
   const Graph& g_;

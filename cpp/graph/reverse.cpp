@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "graph/transform.h"
+#include "ops/axes.h"
 
 namespace buropt {
 namespace {
@@ -67,22 +68,16 @@ class Reverse {
     NodeId cotangent = cotangents_[index(node)];
     if (!record.elementwise) cotangent = with_type(b_, cotangent, view.type);
     const bool guarded = guarded_[index(node)];
-    const bool guarded_product = guarded && record.name == "matmul";
-    const std::vector<NodeId> dead =
-        guarded_product ? dead_lines(view, cotangent) : std::vector<NodeId>();
-    const std::vector<NodeId> inputs = guarded_product ? without_dead(view, dead) : view.inputs;
     std::vector<NodeId> contributions(view.inputs.size(), kNone);
-    record.reverse(b_, {node, inputs, view.attributes, guarded}, cotangent, contributions);
+    record.reverse(b_, {node, view.inputs, view.attributes, guarded}, cotangent, contributions);
     for (std::size_t k = 0; k < contributions.size(); ++k) {
       if (contributions[k] == kNone || !influenced_[index(view.inputs[k])]) continue;
       NodeId contribution = contributions[k];
       if (guarded && record.elementwise) {
-        contribution = guard(b_.emit("equal", {cotangent, zero()}), contribution);
-      } else if (guarded_product && (!view.type.batched || b_.type(view.inputs[k]).batched)) {
-        contribution = guard(dead[k], contribution);
+        contribution = without_nan(b_, b_.emit("equal", {cotangent, zero()}), contribution);
       } else if (guarded && record.linearity == Linearity::none &&
                  (b_.type(contribution).batched || !view.type.batched)) {
-        contribution = guard(all_zero(cotangent), contribution);
+        contribution = without_nan(b_, all_zero(cotangent), contribution);
       }
       add(view, k, with_type(b_, contribution, contribution_type(view, record, k, contribution)));
     }
@@ -90,46 +85,11 @@ class Reverse {
 
   NodeId zero() { return b_.constant(0.0, b_.dtype()); }
 
-  /// 0 in place of NaN where the mask holds. What is a number stays: it is 0 there already, and
-  /// must keep its own derivative by the cotangent.
-  NodeId guard(NodeId mask, NodeId contribution) {
-    const NodeId is_nan = b_.emit("not_equal", {contribution, contribution});
-    return b_.emit("where", {b_.emit("logical_and", {mask, is_nan}), zero(), contribution});
-  }
-
   NodeId all_zero(NodeId cotangent) {
     std::vector<std::int64_t> axes(static_cast<std::size_t>(b_.type(cotangent).shape.rank()));
     std::iota(axes.begin(), axes.end(), std::int64_t{0});
     const NodeId size = b_.emit("absolute", {cotangent});
     return b_.emit("equal", {b_.emit("sum", {size}, Attributes(axes, {0})), zero()});
-  }
-
-  /// Of a matrix product: where a row of the cotangent is all 0, in the layout of the first
-  /// operand, and where a column is, in the layout of the second.
-  std::vector<NodeId> dead_lines(const Node& node, NodeId cotangent) {
-    const NodeId size = b_.emit("absolute", {cotangent});
-    std::vector<NodeId> dead;
-    for (int k = 0; k < 2; ++k) {
-      const std::int64_t axis = k == 0 ? 1 : 0;
-      NodeId lines = b_.emit("equal", {b_.emit("sum", {size}, Attributes({axis}, {1})), zero()});
-      const auto& transposed = node.attributes[k];
-      if (!transposed.empty() && transposed[0] != 0) {
-        lines = b_.emit("transpose", {lines}, Attributes({1, 0}));
-      }
-      dead.push_back(lines);
-    }
-    return dead;
-  }
-
-  /// A product's operands with 0 in their dead lines, so that no sum meets what they hold. An
-  /// operand that all samples share stays as it is.
-  std::vector<NodeId> without_dead(const Node& node, const std::vector<NodeId>& dead) {
-    std::vector<NodeId> inputs = node.inputs;
-    for (std::size_t k = 0; k < 2; ++k) {
-      if (b_.type(inputs[k]).batched != node.type.batched) continue;
-      inputs[k] = b_.emit("where", {dead[k], zero(), inputs[k]});
-    }
-    return inputs;
   }
 
   /// The type that a contribution must have before it is reduced to its operand's.

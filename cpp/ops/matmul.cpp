@@ -1,18 +1,22 @@
-// matmul {"transpose_a"}, {"transpose_b"} and matmul_batch_sum, the same summed over the samples.
+// matmul {"transpose_a"}, {"transpose_b"}, {"sum_stack"} and matmul_batch_sum, the same summed over
+// the samples.
 //
-// The primitive itself is a product of matrices op(A) (m, k) op(B) (k, n); vectors are given an
-// axis of length 1 by simplify. A batched row times an unbatched matrix is one tall product over
-// all rows of a tile, and the cotangent of the matrix is one product that adds straight into the
-// accumulator.
+// The primitive itself is a product of matrices op(A) (..., m, k) op(B) (..., k, n) whose leading
+// axes broadcast, or the sum of a stack of such products. simplify gives vectors an axis of length
+// 1, and turns a stack into one product of matrices wherever it can: the rows of a stack times one
+// matrix are the rows of a taller matrix.
 #include <algorithm>
+#include <numeric>
 
-#include "math/gemm.h"
-#include "math/gemv.h"
-#include "math/reduce.h"
+#include "ops/axes.h"
 #include "ops/families.h"
+#include "ops/matmul_kernels.h"
+#include "ops/stack.h"
 
 namespace buropt {
 namespace {
+
+constexpr std::string_view kName = "matmul", kSum = "matmul_batch_sum";
 
 bool flag(const Attributes& attributes, int list) {
   return !attributes[list].empty() && attributes[list][0] != 0;
@@ -22,34 +26,61 @@ Attributes flags(bool transpose_a, bool transpose_b) {
   return Attributes({transpose_a}, {transpose_b});
 }
 
-struct Sizes {
+/// Of a stack, the sum of its products.
+Attributes summing(bool transpose_a, bool transpose_b) {
+  return Attributes({transpose_a}, {transpose_b}, {1});
+}
+
+[[noreturn]] void refuse(const Type& a, const Type& b, const char* why, const char* instead) {
+  raise(ErrorKind::value, "buropt.matmul: %s: a is %s, b is %s%s", why, a.shape.str().c_str(),
+        b.shape.str().c_str(), instead);
+}
+
+struct Product {
   std::int64_t m, k, n;
+  Shape stack;  ///< the leading axes of both operands together
 };
 
-/// Sizes of the product; raises when the inner ones differ.
-Sizes sizes_of(std::span<const Type> in, const Attributes& attributes) {
+Product product_of(std::span<const Type> in, const Attributes& attributes) {
+  const MatrixSize a = matrix_size(kName, in[0]);
+  const MatrixSize b = matrix_size(kName, in[1]);
   const bool ta = flag(attributes, 0);
   const bool tb = flag(attributes, 1);
-  const Shape& a = in[0].shape;
-  const Shape& b = in[1].shape;
-  if (a.rank() != 2 || b.rank() != 2 || a[ta ? 0 : 1] != b[tb ? 1 : 0]) {
-    raise(ErrorKind::value, "buropt.matmul: inner sizes differ: a is %s, b is %s", a.str().c_str(),
-          b.str().c_str());
+  Product p{ta ? a.columns : a.rows, ta ? a.rows : a.columns, tb ? b.rows : b.columns, {}};
+  if (p.k != (tb ? b.columns : b.rows)) refuse(in[0], in[1], "inner sizes differ", "");
+  if (in[0].shape.rank() > 2 || in[1].shape.rank() > 2) {
+    try {
+      p.stack = broadcast_leading_axes(kName, in);
+    } catch (const Error&) {
+      refuse(in[0], in[1], "the axes in front of the last two do not broadcast", "");
+    }
   }
-  return {a[ta ? 1 : 0], a[ta ? 0 : 1], b[tb ? 0 : 1]};
+  return p;
+}
+
+MatmulForm form_of(std::span<const Type> in, const Attributes& attributes, bool sums_samples) {
+  const Product p = product_of(in, attributes);
+  return {p.m,         p.k, p.n, flag(attributes, 0), flag(attributes, 1), flag(attributes, 2),
+          sums_samples};
 }
 
 Type infer(std::span<const Type> in, const Attributes& attributes) {
-  const Sizes s = sizes_of(in, attributes);
+  const Product p = product_of(in, attributes);
+  const bool sums = flag(attributes, 2);
+  if (sums && !(leading_axes(in[0]) == leading_axes(in[1]))) {
+    refuse(in[0], in[1], "the axes in front of the last two differ", "");
+  }
   Type out = in[0];
   out.batched = in[0].batched || in[1].batched;
-  out.shape = Shape{s.m, s.n};
+  out.shape = with_axes(sums ? Shape() : p.stack, {p.m, p.n});
   return out;
 }
 
-NodeId reshape(Emitter& e, NodeId node, std::initializer_list<std::int64_t> shape) {
-  return e.emit("reshape", {node}, Attributes(shape));
+NodeId reshape(Emitter& e, NodeId node, const Shape& shape) {
+  return e.emit("reshape", {node}, Attributes({shape.begin(), shape.end()}));
 }
+
+// ---- simplify
 
 /// NumPy's rule for vectors; sparse rows go to sparse_dot.
 NodeId simplify_operands(Emitter& e, NodeId a, NodeId b) {
@@ -64,48 +95,105 @@ NodeId simplify_operands(Emitter& e, NodeId a, NodeId b) {
   const int rb = tb.shape.rank();
   const Shape& sa = ta.shape;
   const Shape& sb = tb.shape;
-  if (ra < 1 || rb < 1 || ra > 2 || rb > 2 || sa[ra - 1] != sb[0]) {
-    raise(ErrorKind::value, "buropt.matmul: inner sizes differ: a is %s, b is %s%s",
-          sa.str().c_str(), sb.str().c_str(),
-          ra > 2 || rb > 2                 ? "; arrays of more than 2 axes are not supported"
-          : ra < 1 || rb < 1               ? "; scalars multiply with *"
-          : rb == 2 && sa[ra - 1] == sb[1] ? "; did you mean a @ b.T?"
-                                           : "");
+  if (ra < 1 || rb < 1) refuse(ta, tb, "inner sizes differ", "; scalars multiply with *");
+  if (sa[ra - 1] != sb[rb == 1 ? 0 : rb - 2]) {
+    refuse(ta, tb, "inner sizes differ",
+           rb == 2 && sa[ra - 1] == sb[1] ? "; did you mean a @ b.T?" : "");
   }
-  if (ra == 2 && rb == 2) return kNone;
-  const NodeId left = ra == 2 ? a : reshape(e, a, {1, sa[0]});
-  const NodeId right = rb == 2 ? b : reshape(e, b, {sb[0], 1});
-  const NodeId product = e.emit("matmul", {left, right}, flags(false, false));
-  std::vector<std::int64_t> shape;
-  if (ra == 2) shape.push_back(sa[0]);
-  if (rb == 2) shape.push_back(sb[1]);
-  return e.emit("reshape", {product}, Attributes(shape));
+  if (ra >= 2 && rb >= 2) return kNone;
+  const NodeId left = ra >= 2 ? a : reshape(e, a, {1, sa[0]});
+  const NodeId right = rb >= 2 ? b : reshape(e, b, {sb[0], 1});
+  const NodeId product = e.emit(kName, {left, right}, flags(false, false));
+  Shape shape = ra >= 2 && rb >= 2 ? Shape() : leading_axes(e.type(ra > rb ? left : right));
+  if (ra >= 2) shape.push_back(sa[ra - 2]);
+  if (rb >= 2) shape.push_back(sb[rb - 1]);
+  return reshape(e, product, shape);
+}
+
+/// The operand of a node that only transposes matrices, or kNone.
+NodeId transposed_operand(const Emitter& e, NodeId node) {
+  static const OpId transpose = find_op("transpose");
+  const Definition d = e.definition(node);
+  if (d.op != transpose) return kNone;
+  const auto& axes = d.attributes[0];
+  const auto rank = static_cast<std::int64_t>(axes.size());
+  if (rank < 2 || axes[axes.size() - 1] != rank - 2) return kNone;
+  for (std::int64_t axis = 0; axis < rank - 2; ++axis) {
+    if (axes[static_cast<std::size_t>(axis)] != axis) return kNone;
+  }
+  return d.inputs[0];
+}
+
+/// The operand as one matrix whose rows are those of all its matrices.
+NodeId tall(Emitter& e, NodeId node) {
+  const Shape shape = e.type(node).shape;
+  const int rank = shape.rank();
+  return reshape(e, node, {shape.product(0, rank - 1), shape[rank - 1]});
+}
+
+/// A stack of products as one product of matrices, or kNone.
+NodeId simplify_stack(Emitter& e, NodeId a, NodeId b, const Attributes& attributes) {
+  const bool ta = flag(attributes, 0);
+  const bool tb = flag(attributes, 1);
+  const std::array<Type, 2> in{e.type(a), e.type(b)};
+  const Product p = product_of(in, attributes);
+  const std::int64_t a_count = leading_axes(in[0]).size();
+  const std::int64_t b_count = leading_axes(in[1]).size();
+  if (flag(attributes, 2)) {
+    // The sum of A' B is the product of the tall matrices. Vectors are their own transposes.
+    const bool a_tall = ta || p.k == 1;
+    const bool b_tall = !tb || p.k == 1;
+    if (!a_tall || !b_tall || !(leading_axes(in[0]) == leading_axes(in[1]))) {
+      return p.stack.rank() == 0 ? e.emit(kName, {a, b}, flags(ta, tb)) : kNone;
+    }
+    const NodeId left = reshape(e, a, {a_count * p.k, p.m});
+    const NodeId right = reshape(e, b, {b_count * p.k, p.n});
+    return e.emit(kName, {left, right}, flags(true, false));
+  }
+  if (p.stack.rank() == 0) return kNone;
+  const Shape result = with_axes(p.stack, {p.m, p.n});
+  const auto matrix = [&](NodeId node, std::size_t k) {
+    const MatrixSize size = matrix_size(kName, in[k]);
+    return reshape(e, node, {size.rows, size.columns});
+  };
+  if (a_count == 1 && b_count == 1) {
+    return reshape(e, e.emit(kName, {matrix(a, 0), matrix(b, 1)}, attributes), result);
+  }
+  if (b_count == 1 && !ta) {
+    return reshape(e, e.emit(kName, {tall(e, a), matrix(b, 1)}, flags(false, tb)), result);
+  }
+  if (a_count == 1 && p.n == 1) {
+    const NodeId rows = reshape(e, b, {b_count, p.k});
+    return reshape(e, e.emit(kName, {rows, matrix(a, 0)}, flags(false, !ta)), result);
+  }
+  return kNone;
 }
 
 NodeId simplify(Emitter& e, std::span<const NodeId> inputs, const Attributes& attributes) {
-  static const OpId transpose = find_op("transpose");
   const bool ta = flag(attributes, 0);
   const bool tb = flag(attributes, 1);
-  if (!ta && !tb) {
+  if (!ta && !tb && !flag(attributes, 2)) {
     const NodeId found = simplify_operands(e, inputs[0], inputs[1]);
     if (found != kNone) return found;
   }
   // A transposed operand is read in place.
-  const auto is_transposed = [&](NodeId node) { return e.definition(node).op == transpose; };
-  if (is_transposed(inputs[0]) || is_transposed(inputs[1])) {
-    const bool a = is_transposed(inputs[0]);
-    const bool b = is_transposed(inputs[1]);
-    return e.emit("matmul",
-                  {a ? e.definition(inputs[0]).inputs[0] : inputs[0],
-                   b ? e.definition(inputs[1]).inputs[0] : inputs[1]},
-                  flags(ta != a, tb != b));
+  const NodeId a = transposed_operand(e, inputs[0]);
+  const NodeId b = transposed_operand(e, inputs[1]);
+  if (a != kNone || b != kNone) {
+    Attributes other = attributes;
+    other.lists[0] = {ta != (a != kNone)};
+    other.lists[1] = {tb != (b != kNone)};
+    return e.emit(kName, {a != kNone ? a : inputs[0], b != kNone ? b : inputs[1]}, other);
+  }
+  const std::array<Type, 2> in{e.type(inputs[0]), e.type(inputs[1])};
+  if (in[0].shape.rank() != 2 || in[1].shape.rank() != 2 || flag(attributes, 2)) {
+    return simplify_stack(e, inputs[0], inputs[1], attributes);
   }
   // W x_s for every sample s is one product of the rows x_s' with W'.
-  const std::array<Type, 2> in{e.type(inputs[0]), e.type(inputs[1])};
-  const Sizes s = sizes_of(in, attributes);
+  const Product s = product_of(in, attributes);
   if (!in[0].batched && in[1].batched && s.n == 1) {
     const NodeId rows = reshape(e, inputs[1], {1, s.k});
-    const NodeId product = e.emit("matmul", {rows, inputs[0]}, flags(false, !ta));
+    const NodeId product = e.emit(kName, {rows, inputs[0]}, flags(false, !ta));
     return reshape(e, product, {s.m, 1});
   }
   // A number times a vector. (Batched, it stays a product, whose sum over the samples is one
@@ -118,182 +206,133 @@ NodeId simplify(Emitter& e, std::span<const NodeId> inputs, const Attributes& at
   return kNone;
 }
 
-void reverse(Emitter& e, const NodeView& node, NodeId cotangent, std::span<NodeId> cotangents) {
-  const NodeId a = node.inputs[0];
-  const NodeId b = node.inputs[1];
-  const bool ta = flag(node.attributes, 0);
-  const bool tb = flag(node.attributes, 1);
-  cotangents[0] = ta ? e.emit("matmul", {b, cotangent}, flags(tb, true))
-                     : e.emit("matmul", {cotangent, b}, flags(false, !tb));
-  cotangents[1] = tb ? e.emit("matmul", {cotangent, a}, flags(true, ta))
-                     : e.emit("matmul", {a, cotangent}, flags(!ta, false));
-}
-
 NodeId sum_over_batch(Emitter& e, std::span<const NodeId> inputs, const Attributes& attributes) {
   if (!e.type(inputs[0]).batched || !e.type(inputs[1]).batched) return kNone;
-  return e.emit(find_op("matmul_batch_sum"), inputs, attributes);
+  return e.emit(find_op(kSum), inputs, attributes);
 }
 
-// ---- kernels. numbers: m, k, n, transpose_a, transpose_b, and per operand the elements from one
-// sample to the next (0 when unbatched).
+// ---- reverse
 
-template <class T>
-Gemm<T> product(const std::int64_t* n, const T* a, const T* b, T* c, bool accumulate) {
-  Gemm<T> g;
-  g.m = n[0];
-  g.k = n[1];
-  g.n = n[2];
-  g.a = a;
-  g.a_row = n[3] != 0 ? 1 : g.k;
-  g.a_col = n[3] != 0 ? g.m : 1;
-  g.b = b;
-  g.b_transposed = n[4] != 0;
-  g.ldb = g.b_transposed ? g.k : g.n;
-  g.c = c;
-  g.ldc = g.n;
-  if (accumulate) {
-    g.init = c;
-    g.init_row = g.n;
+/// A product that is a contribution to the given operand: summed over the axes along which that was
+/// broadcast, while it is formed if these are all leading axes.
+NodeId contribution(Emitter& e, NodeId operand, NodeId a, NodeId b, bool ta, bool tb) {
+  const Shape shape = e.type(operand).shape;
+  const std::array<Type, 2> in{e.type(a), e.type(b)};
+  const bool one = leading_axes(e.type(operand)).size() == 1;
+  if (one && leading_axes(in[0]) == leading_axes(in[1]) && leading_axes(in[0]).rank() > 0) {
+    return reshape(e, e.emit(kName, {a, b}, summing(ta, tb)), shape);
   }
-  return g;
+  return sum_to_shape(e, e.emit(kName, {a, b}, flags(ta, tb)), shape);
 }
 
-/// One product for all rows of the tile (or the only one, of unbatched operands).
-template <class T>
-void stacked_kernel(const Instruction& s, const Frame& frame) noexcept {
-  std::array<std::int64_t, 5> n;
-  std::copy_n(s.numbers.begin(), n.size(), n.begin());
-  n[0] *= s.rows(frame);
-  const T* a = buffer_as<const T>(frame, s.in[0]);
-  const T* b = buffer_as<const T>(frame, s.in[1]);
-  T* c = buffer_as<T>(frame, s.out);
-  gemm(product(n.data(), a, b, c, false), reinterpret_cast<T*>(frame.scratch));
-}
-
-/// Rows of A, each k long and contiguous, times one vector.
-template <class T>
-void rows_kernel(const Instruction& s, const Frame& frame) noexcept {
-  const std::int64_t* n = s.numbers.data();
-  const std::int64_t rows = n[0] * s.rows(frame);
-  const DenseRows<T> a{buffer_as<const T>(frame, s.in[0]), n[1], n[1], nullptr, 0, rows};
-  gemv(a, buffer_as<const T>(frame, s.in[1]), buffer_as<T>(frame, s.out));
-}
-
-/// A product of its own for every sample.
-template <class T>
-void samples_kernel(const Instruction& s, const Frame& frame) noexcept {
-  const std::int64_t* n = s.numbers.data();
-  const T* a = buffer_as<const T>(frame, s.in[0]);
-  const T* b = buffer_as<const T>(frame, s.in[1]);
-  T* c = buffer_as<T>(frame, s.out);
-  for (std::int64_t row = 0; row < frame.rows; ++row) {
-    if (n[0] == 1 && n[2] == 1)
-      c[row] = dot(a + row * n[5], b + row * n[6], n[1]);
-    else
-      gemm(product(n, a + row * n[5], b + row * n[6], c + row * n[0] * n[2], false),
-           reinterpret_cast<T*>(frame.scratch));
+/// Where a row of the cotangent is all 0, in the layout of the first operand, or where a column is,
+/// in the layout of the second.
+NodeId dead_lines(Emitter& e, NodeId cotangent, const Shape& operand, int k, bool transposed) {
+  const std::int64_t rank = e.type(cotangent).shape.rank();
+  const NodeId size = e.emit("absolute", {cotangent});
+  NodeId total = e.emit("sum", {size}, Attributes({k == 0 ? rank - 1 : rank - 2}, {1}));
+  if (rank > 2) {
+    Shape lines = operand;
+    const int last = operand.rank() - 1;
+    if (transposed) std::swap(lines[last - 1], lines[last]);
+    lines[k == 0 ? last : last - 1] = 1;
+    total = sum_to_shape(e, total, lines);
   }
+  const NodeId dead = e.emit("equal", {total, e.constant(0, e.type(cotangent).dtype)});
+  if (!transposed) return dead;
+  std::vector<std::int64_t> axes(static_cast<std::size_t>(e.type(dead).shape.rank()));
+  std::iota(axes.begin(), axes.end(), std::int64_t{0});
+  std::swap(axes[axes.size() - 2], axes[axes.size() - 1]);
+  return e.emit("transpose", {dead}, Attributes(axes));
 }
 
-/// Sum over the samples of A_s' B_s, with A_s (p, m) and B_s (p, n): one product over all rows.
-template <class T>
-void stacked_sum_kernel(const Instruction& s, const Frame& frame) noexcept {
-  std::array<std::int64_t, 5> n;
-  std::copy_n(s.numbers.begin(), n.size(), n.begin());
-  n[1] *= frame.rows;
-  const T* a = buffer_as<const T>(frame, s.in[0]);
-  const T* b = buffer_as<const T>(frame, s.in[1]);
-  T* c = buffer_as<T>(frame, s.out);
-  if (n[2] == 1)
-    gemv_t(DenseRows<T>{a, n[0], n[0], nullptr, 0, n[1]}, b, c);
-  else
-    gemm(product(n.data(), a, b, c, true), reinterpret_cast<T*>(frame.scratch));
-}
-
-template <class T>
-void samples_sum_kernel(const Instruction& s, const Frame& frame) noexcept {
-  const std::int64_t* n = s.numbers.data();
-  const T* a = buffer_as<const T>(frame, s.in[0]);
-  const T* b = buffer_as<const T>(frame, s.in[1]);
-  for (std::int64_t row = 0; row < frame.rows; ++row) {
-    gemm(product(n, a + row * n[5], b + row * n[6], buffer_as<T>(frame, s.out), true),
-         reinterpret_cast<T*>(frame.scratch));
+void reverse(Emitter& e, const NodeView& node, NodeId cotangent, std::span<NodeId> cotangents) {
+  const bool ta = flag(node.attributes, 0);
+  const bool tb = flag(node.attributes, 1);
+  std::array<NodeId, 2> in{node.inputs[0], node.inputs[1]};
+  std::array<NodeId, 2> dead{kNone, kNone};
+  const bool batched = e.type(node.id).batched;
+  if (node.guarded) {
+    // Operands with 0 in their dead lines, so that no sum meets what they hold. One that all
+    // samples share stays as it is.
+    const NodeId zero = e.constant(0, e.type(cotangent).dtype);
+    for (int k = 0; k < 2; ++k) {
+      const auto i = static_cast<std::size_t>(k);
+      dead[i] = dead_lines(e, cotangent, e.type(in[i]).shape, k, k == 0 ? ta : tb);
+      if (e.type(in[i]).batched == batched) in[i] = e.emit("where", {dead[i], zero, in[i]});
+    }
+  }
+  const auto [a, b] = in;
+  cotangents[0] = ta ? contribution(e, a, b, cotangent, tb, true)
+                     : contribution(e, a, cotangent, b, false, !tb);
+  cotangents[1] = tb ? contribution(e, b, cotangent, a, true, ta)
+                     : contribution(e, b, a, cotangent, !ta, false);
+  for (std::size_t k = 0; k < 2 && node.guarded; ++k) {
+    if (batched && !e.type(node.inputs[k]).batched) continue;
+    cotangents[k] = without_nan(e, dead[k], cotangents[k]);
   }
 }
 
-template <class T>
-void choose(const LowerContext& c, Instruction& s, bool sums) {
-  const Sizes z = sizes_of(c.in, c.attributes);
-  bool ta = flag(c.attributes, 0);
-  bool tb = flag(c.attributes, 1);
-  // A vector is its own transpose; take the form whose kernel is best.
-  if (z.m == 1 || z.k == 1) ta = sums;
-  if (z.n == 1 || z.k == 1) tb = false;
-  const bool a_batched = c.in[0].batched;
-  const bool b_batched = c.in[1].batched;
-  s.numbers = {z.m, z.k, z.n, ta, tb, a_batched ? z.m * z.k : 0, b_batched ? z.k * z.n : 0};
-  std::int64_t m = z.m;
-  std::int64_t k = z.k;
-  if (sums) {
-    const bool stacked = ta && !tb;
-    if (stacked) k *= c.max_rows;
-    s.run = stacked ? stacked_sum_kernel<T> : samples_sum_kernel<T>;
-  } else if (b_batched || (a_batched && ta)) {
-    s.run = samples_kernel<T>;
-  } else if (z.n == 1 && !ta) {
-    s.run = rows_kernel<T>;
-  } else {
-    if (a_batched) m *= c.max_rows;
-    s.run = stacked_kernel<T>;
-  }
-  s.scratch_bytes =
-      gemm_scratch<T>(m, z.n, k, s.numbers[4] != 0) * static_cast<std::int64_t>(sizeof(T));
-}
+// ---- lowering
 
-template <bool sums>
+template <bool sums_samples>
 void lower(const LowerContext& c, Instruction& s) {
-  if (c.out.dtype == DType::float32)
-    choose<float>(c, s, sums);
-  else
-    choose<double>(c, s, sums);
+  lower_matmul(form_of(c.in, c.attributes, sums_samples), c, s);
 }
 
 void elements(ElementEmitter& e) {
   const std::array<Type, 2> in{e.in_type(0), e.in_type(1)};
-  const Sizes z = sizes_of(in, e.attributes());
-  const bool ta = flag(e.attributes(), 0);
-  const bool tb = flag(e.attributes(), 1);
-  for (std::int64_t i = 0; i < z.m; ++i) {
-    for (std::int64_t j = 0; j < z.n; ++j) {
-      std::int32_t total = e.zero();
-      for (std::int64_t p = 0; p < z.k; ++p) {
-        const std::int32_t a = e.in(0, ta ? p * z.m + i : i * z.k + p);
-        const std::int32_t b = e.in(1, tb ? j * z.k + p : p * z.n + j);
-        total = e.emit("add", {total, e.emit("multiply", {a, b})});
+  const MatmulForm z = form_of(in, e.attributes(), false);
+  const LowerContext c{in, e.out_type(), e.attributes(), 1};
+  Instruction stack;
+  append_stack(c, z.m * z.n, stack);
+  const std::int64_t count = stack.numbers[0];
+  const std::int64_t* a_places = stack.numbers.data() + 3;
+  const std::int64_t* b_places = a_places + 1 + count;
+  std::vector<std::int32_t> totals(static_cast<std::size_t>(e.out_type().size()), e.zero());
+  for (std::int64_t s = 0; s < count; ++s) {
+    const std::int64_t first = z.sums_stack ? 0 : s * z.m * z.n;
+    for (std::int64_t i = 0; i < z.m; ++i) {
+      for (std::int64_t j = 0; j < z.n; ++j) {
+        std::int32_t& total = totals[static_cast<std::size_t>(first + i * z.n + j)];
+        for (std::int64_t p = 0; p < z.k; ++p) {
+          const std::int64_t at_a = z.transpose_a ? p * z.m + i : i * z.k + p;
+          const std::int64_t at_b = z.transpose_b ? j * z.k + p : p * z.n + j;
+          const std::int32_t a = e.in(0, a_places[s] + at_a);
+          const std::int32_t b = e.in(1, b_places[s] + at_b);
+          total = e.emit("add", {total, e.emit("multiply", {a, b})});
+        }
       }
-      e.out(i * z.n + j, total);
     }
   }
+  for (std::size_t i = 0; i < totals.size(); ++i) e.out(static_cast<std::int64_t>(i), totals[i]);
+}
+
+/// Multiply-adds. Of the three sizes, that of what the others broadcast to counts.
+std::int64_t work(std::span<const Type> in, const Type& out, const Attributes& attributes) {
+  const Product p = product_of(in, attributes);
+  return std::max({in[0].size() * p.n, in[1].size() * p.m, out.size() * p.k});
 }
 
 }  // namespace
 
 std::vector<Op> matmul_ops() {
   Op matmul;
-  matmul.name = "matmul";
+  matmul.name = kName;
   matmul.doc = "Product of matrices and vectors, a @ b.";
   matmul.arity = 2;
-  matmul.attributes = {"transpose_a", "transpose_b"};
+  matmul.attributes = {"transpose_a", "transpose_b", "sum_stack"};
   matmul.simplify = simplify;
   matmul.infer = infer;
   matmul.linearity = Linearity::each;
   matmul.reverse = reverse;
   matmul.batch_sum = sum_over_batch;
+  matmul.work = work;
   matmul.lower = lower<false>;
   matmul.elements = elements;
 
   Op sum = matmul;
-  sum.name = "matmul_batch_sum";
+  sum.name = kSum;
   sum.doc = "Product of batched matrices, summed over the samples.";
   sum.derived = true;
   sum.batching = Batching::reduces;

@@ -203,6 +203,9 @@ struct Op {
   /// A node with this primitive's value summed over the samples, or kNone to sum it as it stands.
   NodeId (*batch_sum)(Emitter& e, std::span<const NodeId> inputs,
                       const Attributes& attributes) = nullptr;
+  /// Multiply-adds for one sample, where they are not about one for each element walked through.
+  std::int64_t (*work)(std::span<const Type> in, const Type& out,
+                       const Attributes& attributes) = nullptr;
   void (*lower)(const LowerContext& context, Instruction& instruction) = nullptr;
   void (*elements)(ElementEmitter& e) = nullptr;
   ScalarHandlers scalar{};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "ops/axes.h"
 #include "ops/loop.h"
 
 namespace buropt {
@@ -116,8 +117,7 @@ NodeId without_dead(Emitter& e, const NodeView& node, NodeId cotangent, NodeId c
   const NodeId size = e.emit("absolute", {cotangent});
   const NodeId total = e.emit("sum", {size}, Attributes({rank - 2, rank - 1}, {1}));
   const NodeId dead = e.emit("equal", {total, zero});
-  const NodeId is_nan = e.emit("not_equal", {contribution, contribution});
-  return e.emit("where", {e.emit("logical_and", {dead, is_nan}), zero, contribution});
+  return without_nan(e, dead, contribution);
 }
 
 void append_stack(const LowerContext& c, std::int64_t result_size, Instruction& s) {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from buropt.trace.dispatch import UFUNCS, unsupported
-from buropt.trace.errors import TraceError, UnsupportedOpError, location
+from buropt.trace.errors import TraceError, location
 from buropt.trace.ufuncs.rules import (
     arithmetic,
     as_mask,
@@ -80,17 +80,11 @@ def _constant_power(trace: Trace, x: Tracer, exponent: float) -> Tracer | None:
 
 
 def matmul(trace: Trace, a: Tracer, b: Tracer) -> Tracer:
-    """`a @ b` for vectors and matrices."""
-    for operand in (a, b):
-        if operand.ndim == 0:
-            raise ValueError(
-                f"buropt.matmul: an operand has shape (). {location(trace.name)} Instead: *."
-            )
-        if operand.ndim > 2:
-            raise UnsupportedOpError(
-                f"np.matmul of shapes {a.shape} and {b.shape} cannot be traced: only vectors and "
-                f"matrices can. {location(trace.name)} Instead: np.sum(a[..., None] * b, axis=...)."
-            )
+    """`a @ b` for vectors, matrices and stacks of matrices."""
+    if a.ndim == 0 or b.ndim == 0:
+        raise ValueError(
+            f"buropt.matmul: an operand has shape (). {location(trace.name)} Instead: *."
+        )
     if a.is_bool and b.is_bool:
         raise unsupported(trace, "np.matmul of two masks")
     return trace.emit("matmul", (a, b), kind=number_kind(a, b))

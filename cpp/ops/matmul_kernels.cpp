@@ -1,0 +1,215 @@
+#include "ops/matmul_kernels.h"
+
+#include <algorithm>
+
+#include "math/gemm.h"
+#include "math/gemv.h"
+#include "ops/stack.h"
+
+namespace buropt {
+namespace {
+
+// Instruction::numbers: m, k, n, transpose_a, transpose_b, and per operand the elements from one
+// sample to the next (0 when unbatched); of stacks then what append_stack appends.
+constexpr std::size_t kStack = 7;
+
+template <class T>
+Gemm<T> product(const std::int64_t* n, const T* a, const T* b, T* c, bool accumulate) {
+  Gemm<T> g;
+  g.m = n[0];
+  g.k = n[1];
+  g.n = n[2];
+  g.a = a;
+  g.a_row = n[3] != 0 ? 1 : g.k;
+  g.a_col = n[3] != 0 ? g.m : 1;
+  g.b = b;
+  g.b_transposed = n[4] != 0;
+  g.ldb = g.b_transposed ? g.k : g.n;
+  g.c = c;
+  g.ldc = g.n;
+  if (accumulate) {
+    g.init = c;
+    g.init_row = g.n;
+  }
+  return g;
+}
+
+/// One product for all rows of the tile (or the only one, of unbatched operands).
+template <class T>
+void stacked_kernel(const Instruction& s, const Frame& frame) noexcept {
+  std::array<std::int64_t, 5> n;
+  std::copy_n(s.numbers.begin(), n.size(), n.begin());
+  n[0] *= s.rows(frame);
+  const T* a = buffer_as<const T>(frame, s.in[0]);
+  const T* b = buffer_as<const T>(frame, s.in[1]);
+  T* c = buffer_as<T>(frame, s.out);
+  gemm(product(n.data(), a, b, c, false), reinterpret_cast<T*>(frame.scratch));
+}
+
+/// Rows of A, each k long and contiguous, times one vector.
+template <class T>
+void rows_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const std::int64_t* n = s.numbers.data();
+  const std::int64_t rows = n[0] * s.rows(frame);
+  const DenseRows<T> a{buffer_as<const T>(frame, s.in[0]), n[1], n[1], nullptr, 0, rows};
+  gemv(a, buffer_as<const T>(frame, s.in[1]), buffer_as<T>(frame, s.out));
+}
+
+/// A product of its own for every sample.
+template <class T>
+void samples_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const std::int64_t* n = s.numbers.data();
+  const T* a = buffer_as<const T>(frame, s.in[0]);
+  const T* b = buffer_as<const T>(frame, s.in[1]);
+  T* c = buffer_as<T>(frame, s.out);
+  for (std::int64_t row = 0; row < frame.rows; ++row) {
+    if (n[0] == 1 && n[2] == 1)
+      c[row] = dot(a + row * n[5], b + row * n[6], n[1]);
+    else
+      gemm(product(n, a + row * n[5], b + row * n[6], c + row * n[0] * n[2], false),
+           reinterpret_cast<T*>(frame.scratch));
+  }
+}
+
+/// Sum over the samples of A_s' B_s, with A_s (p, m) and B_s (p, n): one product over all rows.
+template <class T>
+void stacked_sum_kernel(const Instruction& s, const Frame& frame) noexcept {
+  std::array<std::int64_t, 5> n;
+  std::copy_n(s.numbers.begin(), n.size(), n.begin());
+  n[1] *= frame.rows;
+  const T* a = buffer_as<const T>(frame, s.in[0]);
+  const T* b = buffer_as<const T>(frame, s.in[1]);
+  T* c = buffer_as<T>(frame, s.out);
+  if (n[2] == 1)
+    gemv_t(DenseRows<T>{a, n[0], n[0], nullptr, 0, n[1]}, b, c);
+  else
+    gemm(product(n.data(), a, b, c, true), reinterpret_cast<T*>(frame.scratch));
+}
+
+template <class T>
+void samples_sum_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const std::int64_t* n = s.numbers.data();
+  const T* a = buffer_as<const T>(frame, s.in[0]);
+  const T* b = buffer_as<const T>(frame, s.in[1]);
+  for (std::int64_t row = 0; row < frame.rows; ++row) {
+    gemm(product(n, a + row * n[5], b + row * n[6], buffer_as<T>(frame, s.out), true),
+         reinterpret_cast<T*>(frame.scratch));
+  }
+}
+
+// ---- stacks: a product of its own for every matrix of every sample, in order.
+
+template <class T>
+void multiply(const std::int64_t* n, const T* a, const T* b, T* c, bool accumulate,
+              const Frame& frame) noexcept {
+  if (n[0] == 1 && n[2] == 1) {
+    const T product = dot(a, b, n[1]);
+    *c = accumulate ? *c + product : product;
+  } else {
+    gemm(product(n, a, b, c, accumulate), reinterpret_cast<T*>(frame.scratch));
+  }
+}
+
+template <class T>
+void stack_kernel(const Instruction& s, const Frame& frame) noexcept {
+  for_matrices<T>(s, frame, kStack, [&](const auto& operands, T* c) noexcept {
+    multiply(s.numbers.data(), operands[0], operands[1], c, false, frame);
+  });
+}
+
+/// Calls f(a, b, sample, i) for every matrix i of every sample.
+template <class T, class F>
+void for_pairs(const Instruction& s, const Frame& frame, std::int64_t rows, F&& f) noexcept {
+  const std::int64_t* n = s.numbers.data() + kStack;
+  const std::int64_t count = n[0];
+  const std::int64_t* a_places = n + 2;
+  const std::int64_t* b_places = a_places + 1 + count;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const T* a = buffer_as<const T>(frame, s.in[0]) + row * a_places[0];
+    const T* b = buffer_as<const T>(frame, s.in[1]) + row * b_places[0];
+    for (std::int64_t i = 0; i < count; ++i) f(a + a_places[1 + i], b + b_places[1 + i], row, i);
+  }
+}
+
+/// The products of a stack summed, for each sample.
+template <class T>
+void summed_stack_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const std::int64_t* n = s.numbers.data();
+  const std::int64_t rows = s.rows(frame);
+  T* out = buffer_as<T>(frame, s.out);
+  if (n[kStack] == 0) std::fill_n(out, rows * n[0] * n[2], T(0));
+  for_pairs<T>(s, frame, rows,
+               [&](const T* a, const T* b, std::int64_t row, std::int64_t i) noexcept {
+                 multiply(n, a, b, out + row * n[0] * n[2], i > 0, frame);
+               });
+}
+
+/// A stack's products, or their sum, added up over the samples.
+template <class T, bool sums_stack>
+void samples_stack_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const std::int64_t* n = s.numbers.data();
+  T* out = buffer_as<T>(frame, s.out);
+  for_pairs<T>(s, frame, frame.rows,
+               [&](const T* a, const T* b, std::int64_t, std::int64_t i) noexcept {
+                 multiply(n, a, b, sums_stack ? out : out + i * n[0] * n[2], true, frame);
+               });
+}
+
+template <class T>
+void choose_stack(const MatmulForm& form, const LowerContext& c, Instruction& s) {
+  s.numbers = {form.m, form.k, form.n, form.transpose_a, form.transpose_b, 0, 0};
+  append_stack(c, form.m * form.n, s);
+  if (form.sums_samples)
+    s.run = form.sums_stack ? samples_stack_kernel<T, true> : samples_stack_kernel<T, false>;
+  else
+    s.run = form.sums_stack ? summed_stack_kernel<T> : stack_kernel<T>;
+  s.scratch_bytes = gemm_scratch<T>(form.m, form.n, form.k, form.transpose_b) *
+                    static_cast<std::int64_t>(sizeof(T));
+}
+
+template <class T>
+void choose(const MatmulForm& form, const LowerContext& c, Instruction& s) {
+  if (c.in[0].shape.rank() > 2 || c.in[1].shape.rank() > 2) return choose_stack<T>(form, c, s);
+  bool ta = form.transpose_a;
+  bool tb = form.transpose_b;
+  const bool sums = form.sums_samples;
+  // A vector is its own transpose; take the form whose kernel is best.
+  if (form.m == 1 || form.k == 1) ta = sums;
+  if (form.n == 1 || form.k == 1) tb = false;
+  const bool a_batched = c.in[0].batched;
+  const bool b_batched = c.in[1].batched;
+  s.numbers = {form.m,
+               form.k,
+               form.n,
+               ta,
+               tb,
+               a_batched ? form.m * form.k : 0,
+               b_batched ? form.k * form.n : 0};
+  std::int64_t m = form.m;
+  std::int64_t k = form.k;
+  if (sums) {
+    const bool stacked = ta && !tb;
+    if (stacked) k *= c.max_rows;
+    s.run = stacked ? stacked_sum_kernel<T> : samples_sum_kernel<T>;
+  } else if (b_batched || (a_batched && ta)) {
+    s.run = samples_kernel<T>;
+  } else if (form.n == 1 && !ta) {
+    s.run = rows_kernel<T>;
+  } else {
+    if (a_batched) m *= c.max_rows;
+    s.run = stacked_kernel<T>;
+  }
+  s.scratch_bytes =
+      gemm_scratch<T>(m, form.n, k, s.numbers[4] != 0) * static_cast<std::int64_t>(sizeof(T));
+}
+
+}  // namespace
+
+void lower_matmul(const MatmulForm& form, const LowerContext& context, Instruction& instruction) {
+  if (context.out.dtype == DType::float32)
+    choose<float>(form, context, instruction);
+  else
+    choose<double>(form, context, instruction);
+}
+
+}  // namespace buropt
