@@ -151,6 +151,15 @@ def test_products_of_many_operands_are_small():
     assert "30, 30, 30" not in listing
 
 
+def test_a_stack_of_products_is_one():
+    with Trace() as trace:
+        a, b = trace.input("a", (7, 30, 20)), trace.input("b", (20, 7, 40))
+        result = np.einsum("nij,jnk->ink", a, b)
+    listing = str(trace.builder.build([result.node], ["y"]))
+    assert listing.count("matmul") == 1
+    assert "multiply" not in listing
+
+
 @pytest.mark.parametrize(
     ("subscripts", "shapes", "text"),
     [

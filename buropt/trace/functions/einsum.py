@@ -12,7 +12,7 @@ import numpy as np
 from buropt.trace.dispatch import function
 from buropt.trace.functions._subscripts import Labels, read_subscripts, refuse
 from buropt.trace.functions.diagonals import diagonal
-from buropt.trace.ufuncs import cast
+from buropt.trace.ufuncs import cast, matmul
 
 if TYPE_CHECKING:
     from buropt.trace.recording import Trace
@@ -93,7 +93,7 @@ def _contract(trace: Trace, terms: list[_Term], output: Labels) -> _Term:
         product = chosen[0]
         for i, other in enumerate(chosen[1:], start=2):
             rest = [labels for _, labels in [*terms, *chosen[i:]]]
-            product = _pair(product, other, {*output}.union(*rest))
+            product = _pair(trace, product, other, {*output}.union(*rest))
         terms.append(product)
     return terms[0]
 
@@ -110,7 +110,7 @@ def _path(terms: list[_Term], output: Labels) -> list[tuple[int, ...]]:
     return list(np.einsum_path(text, *dummies, optimize="greedy")[0][1:])
 
 
-def _pair(left: _Term, right: _Term, kept: set[str]) -> _Term:
+def _pair(trace: Trace, left: _Term, right: _Term, kept: set[str]) -> _Term:
     """The product of two terms, summed over labels that nothing else has."""
     a, of_a = _sum_away(*left, kept.union(right[1]))
     b, of_b = _sum_away(*right, kept.union(of_a))
@@ -120,12 +120,16 @@ def _pair(left: _Term, right: _Term, kept: set[str]) -> _Term:
     rows = [label for label in of_a if label not in shared]
     columns = [label for label in of_b if label not in shared]
     order = batch + rows + columns
-    if inside and not batch:
-        extents = dict(zip(of_a + of_b, a.shape + b.shape, strict=True))
-        product = _as_matrix(a, of_a, rows, inside) @ _as_matrix(b, of_b, inside, columns)
-        return product.reshape([extents[label] for label in order]), order
-    product = _aligned(a, of_a, order + inside) * _aligned(b, of_b, order + inside)
-    return _sum_away(product, order + inside, kept)
+    if not inside or (batch and not rows and not columns):
+        product = _aligned(a, of_a, order + inside) * _aligned(b, of_b, order + inside)
+        return _sum_away(product, order + inside, kept)
+    extents = dict(zip(of_a + of_b, a.shape + b.shape, strict=True))
+    product = matmul(
+        trace,
+        _as_matrices(a, of_a, batch, rows, inside),
+        _as_matrices(b, of_b, batch, inside, columns),
+    )
+    return product.reshape([extents[label] for label in order]), order
 
 
 def _sum_away(array: Tracer, labels: Labels, kept: Iterable[str]) -> _Term:
@@ -135,12 +139,15 @@ def _sum_away(array: Tracer, labels: Labels, kept: Iterable[str]) -> _Term:
     return array.sum(axis=axes), [label for label in labels if label in kept]
 
 
-def _as_matrix(array: Tracer, labels: Labels, rows: Labels, columns: Labels) -> Tracer:
-    """The operand of a matrix product, a vector if one group of labels is empty."""
-    moved = array.transpose([labels.index(label) for label in rows + columns])
+def _as_matrices(
+    array: Tracer, labels: Labels, batch: Labels, rows: Labels, columns: Labels
+) -> Tracer:
+    """The operand of a product of stacks of matrices; without a stack, it may be a vector."""
+    moved = array.transpose([labels.index(label) for label in batch + rows + columns])
     extents = dict(zip(labels, array.shape, strict=True))
-    groups = [math.prod(extents[label] for label in group) for group in (rows, columns) if group]
-    return moved.reshape(groups)
+    groups = [group for group in (rows, columns) if group or batch]
+    sides = [math.prod(extents[label] for label in group) for group in groups]
+    return moved.reshape([extents[label] for label in batch] + sides)
 
 
 def _aligned(array: Tracer, labels: Labels, order: Labels) -> Tracer:
