@@ -78,6 +78,8 @@ HINTS: dict[str, str] = {
     "linalg.svdvals": _SINGULAR_VALUES,
     "may_share_memory": "leave it out; traced values have no memory",
     "min_scalar_type": "x.dtype",
+    "nanargmax": "np.argmax(np.where(np.isnan(x), -np.inf, x))",
+    "nanargmin": "np.argmin(np.where(np.isnan(x), np.inf, x))",
     "nonzero": "np.where(condition, a, b) with all three arguments",
     "packbits": _OUTSIDE,
     "partition": _OUTSIDE,
