@@ -283,6 +283,38 @@ def test_derivatives_against_differences(name):
     )
 
 
+BATCHES = {
+    "conv1d": (lambda x: nn.conv1d(x, W_CONV[:, :, 0], padding=1), (2, 3, 2, 7)),
+    "conv2d": (lambda x: nn.conv2d(x, W_CONV), (2, 3, 2, 4, 5)),
+    "max_pool2d": (lambda x: nn.max_pool2d(x, 2), (2, 3, 2, 4, 5)),
+    "causal_self_attention": (
+        lambda x: nn.causal_self_attention(x, W_QKV, n_heads=2),
+        (2, 3, 4, 3),
+    ),
+    "gpt": (
+        lambda x: nn.models.gpt(GPT, (x * 0 + 2).astype(int), n_heads=1) * 1.0,
+        (2, 3, 4),
+    ),
+    "mlp": (lambda x: nn.models.mlp(MLP, (x * 0 + 1).astype(int)) * 1.0, (2, 3, 2)),
+}
+W_CONV, W_QKV = normal(3, 2, 2, 3), normal(12, 3)
+GPT = nn.models.gpt_init(0, vocabulary=5, context=4, width=2, n_blocks=1)
+MLP = nn.models.mlp_init(0, vocabulary=5, context=2, width=2, hidden=3)
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_leading_axes(name):
+    """Functions of a sequence or an image take several at once, traced or not."""
+    function, shape = BATCHES[name]
+    x = normal(*shape)
+    together = function(x)
+    assert together.shape[:2] == (2, 3)
+    for i in range(2):
+        for j in range(3):
+            np.testing.assert_allclose(together[i, j], function(x[i, j]), rtol=1e-12)
+    np.testing.assert_allclose(evaluate(function, x), together, rtol=1e-12, atol=1e-14)
+
+
 def test_max_pool2d():
     x = normal(2, 4, 6)
     expected = np.maximum(
@@ -320,7 +352,7 @@ def test_scipy_agrees():
         (lambda x: nn.gelu(x, approximate="erf"), ValueError, "approximate must be 'none' or"),
         (lambda x: nn.mse(x, np.ones(2)), ValueError, r"shapes \(3,\) and \(2,\)"),
         (lambda x: nn.attention(x, x, x), ValueError, r"\(\.\.\., T, width\)"),
-        (lambda x: nn.conv1d(x, np.ones((1, 1, 1))), ValueError, "without a batch axis"),
+        (lambda x: nn.conv1d(x, np.ones((1, 1, 1))), ValueError, r"\(\.\.\., C_in, L\) and"),
         (
             lambda x: nn.conv2d(x.reshape(1, 1, 3), np.ones((1, 1, 2, 2))),
             ValueError,

@@ -70,7 +70,7 @@ def softmax(x: Array, axis: int = -1) -> Array:
 
 
 def log_softmax(x: Array, axis: int = -1) -> Array:
-    """X - log(sum(exp(x))) along an axis, without overflow."""
+    """The logarithm of `softmax`, x - log(sum(exp(x))), without overflow."""
     return _along("log_softmax", x, axis)
 
 

@@ -61,7 +61,8 @@ def causal_self_attention(
 
     Parameters
     ----------
-    x : array, shape (T, in)
+    x : array, shape (..., T, in)
+        Leading axes are worked off one sequence at a time.
     in_proj_weight : array, shape (3 C, in)
     in_proj_bias : array, shape (3 C,), optional
     out_proj_weight : array, shape (out, C), optional
@@ -74,25 +75,31 @@ def causal_self_attention(
 
     Returns
     -------
-    array, shape (T, out)
+    array, shape (..., T, out)
     """
     x = as_array(x)
     rows = as_array(in_proj_weight).shape[0]
-    if x.ndim != 2 or n_heads < 1 or rows % (3 * n_heads) != 0:
+    if len(x.shape) < 2 or n_heads < 1 or rows % (3 * n_heads) != 0:
         raise ValueError(
             f"buropt.nn.causal_self_attention: x has shape {x.shape} and in_proj_weight "
             f"{as_array(in_proj_weight).shape} with n_heads={n_heads}.{where(x, in_proj_weight)} "
-            "Instead: (T, in), (3 * C, in) and a divisor of C."
+            "Instead: (..., T, in), (3 * C, in) and a divisor of C."
         )
-    qkv = linear(x, in_proj_weight, in_proj_bias)
+    y = _heads(linear(x, in_proj_weight, in_proj_bias), n_heads, causal)
+    return y if out_proj_weight is None else linear(y, out_proj_weight, out_proj_bias)
+
+
+def _heads(qkv: Array, n_heads: int, causal: bool) -> Array:
+    """The heads' results side by side, (..., T, C), of rows that hold q, k and v of all heads."""
+    if qkv.ndim > 2:
+        return np.stack([_heads(one, n_heads, causal) for one in qkv])
     trace = trace_of(qkv)
     if trace is not None:
         attributes = {"n_heads": n_heads, "causal": int(causal)}
         y: Array = trace.emit("attention", (qkv,), attributes)
-    else:
-        q, k, v = qkv.reshape(len(qkv), 3, n_heads, -1).transpose(1, 2, 0, 3)
-        y = attention(q, k, v, causal).swapaxes(0, 1).reshape(len(qkv), -1)
-    return y if out_proj_weight is None else linear(y, out_proj_weight, out_proj_bias)
+        return y
+    q, k, v = qkv.reshape(len(qkv), 3, n_heads, -1).transpose(1, 2, 0, 3)
+    return attention(q, k, v, causal).swapaxes(0, 1).reshape(len(qkv), -1)
 
 
 def _by_packed_rows(q: Array, k: Array, v: Array, causal: bool) -> Array:

@@ -1,7 +1,7 @@
-"""Convolutions and pooling of small images and signals, without a batch axis.
+"""Convolutions and pooling of small images and signals.
 
 The windows of an image become the rows of a matrix, so that a convolution is one matrix product:
-in an oracle one for all samples of a tile.
+in an oracle one for all samples of a tile. Leading axes are worked off one image at a time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def conv1d(
 
     Parameters
     ----------
-    x : array, shape (C_in, L)
+    x : array, shape (..., C_in, L)
     weight : array, shape (C_out, C_in, K)
     bias : array, shape (C_out,), optional
     stride : int
@@ -31,17 +31,16 @@ def conv1d(
 
     Returns
     -------
-    array, shape (C_out, (L + 2 padding - K) // stride + 1)
+    array, shape (..., C_out, (L + 2 padding - K) // stride + 1)
     """
     x, weight = as_array(x), as_array(weight)
-    if x.ndim != 2 or weight.ndim != 3 or x.shape[0] != weight.shape[1]:
+    if x.ndim < 2 or weight.ndim != 3 or x.shape[-2] != weight.shape[1]:
         raise ValueError(
             f"buropt.nn.conv1d: x of shape {x.shape} and weight of shape {weight.shape} do not "
-            f"fit.{where(x, weight)} Instead: x of shape (C_in, L), without a batch axis, and "
-            "weight of shape (C_out, C_in, K)."
+            f"fit.{where(x, weight)} Instead: (..., C_in, L) and (C_out, C_in, K)."
         )
-    image, kernel = x[:, None, :], weight[:, :, None, :]
-    return _convolve("conv1d", image, kernel, bias, (1, stride), (0, padding))[:, 0, :]
+    image, kernel = x[..., None, :], weight[:, :, None, :]
+    return _convolve("conv1d", image, kernel, bias, (1, stride), (0, padding))[..., 0, :]
 
 
 def conv2d(
@@ -55,7 +54,7 @@ def conv2d(
 
     Parameters
     ----------
-    x : array, shape (C_in, H, W)
+    x : array, shape (..., C_in, H, W)
     weight : array, shape (C_out, C_in, K_H, K_W)
     bias : array, shape (C_out,), optional
     stride, padding : int or pair of int
@@ -63,24 +62,23 @@ def conv2d(
 
     Returns
     -------
-    array, shape (C_out, (H + 2 padding - K_H) // stride + 1, the same of W)
+    array, shape (..., C_out, (H + 2 padding - K_H) // stride + 1, the same of W)
     """
     x, weight = as_array(x), as_array(weight)
-    if x.ndim != 3 or weight.ndim != 4 or x.shape[0] != weight.shape[1]:
+    if x.ndim < 3 or weight.ndim != 4 or x.shape[-3] != weight.shape[1]:
         raise ValueError(
             f"buropt.nn.conv2d: x of shape {x.shape} and weight of shape {weight.shape} do not "
-            f"fit.{where(x, weight)} Instead: x of shape (C_in, H, W), without a batch axis, and "
-            "weight of shape (C_out, C_in, K_H, K_W)."
+            f"fit.{where(x, weight)} Instead: (..., C_in, H, W) and (C_out, C_in, K_H, K_W)."
         )
     return _convolve("conv2d", x, weight, bias, _pair(stride), _pair(padding))
 
 
 def max_pool2d(x: Array, kernel_size: int | Pair, stride: int | Pair | None = None) -> Array:
-    """The largest element of each window of an image (C, H, W); equal ones share the cotangent.
+    """The largest element of each window of an image; equal ones share the cotangent.
 
     Parameters
     ----------
-    x : array, shape (C, H, W)
+    x : array, shape (..., H, W)
     kernel_size : int or pair of int
     stride : int or pair of int, optional
         The kernel's size if left out.
@@ -89,29 +87,32 @@ def max_pool2d(x: Array, kernel_size: int | Pair, stride: int | Pair | None = No
 
 
 def avg_pool2d(x: Array, kernel_size: int | Pair, stride: int | Pair | None = None) -> Array:
-    """The mean of each window of an image (C, H, W); parameters as of `max_pool2d`."""
+    """The mean of each window of an image; parameters as of `max_pool2d`."""
     return np.mean(_pooled("avg_pool2d", x, kernel_size, stride), axis=-1)
 
 
 def _pooled(name: str, x: Array, kernel_size: int | Pair, stride: int | Pair | None) -> Array:
-    """The windows of each channel, shape (C, H_out, W_out, window's size)."""
+    """The windows, shape (..., H_out, W_out, window's size)."""
     x = as_array(x)
-    if x.ndim != 3:
+    if x.ndim < 2:
         raise ValueError(
-            f"buropt.nn.{name}: x has shape {x.shape}.{where(x)} Instead: (C, H, W), without a "
-            "batch axis."
+            f"buropt.nn.{name}: x has shape {x.shape}.{where(x)} Instead: (..., H, W)."
         )
     kernel = _pair(kernel_size)
     steps = kernel if stride is None else _pair(stride)
-    height, width = _out_size(name, x, kernel, steps, (0, 0))
-    windows = _patches(x, kernel, steps, (0, 0))
-    windows = windows.reshape(height, width, x.shape[0], kernel[0] * kernel[1])
-    return windows.transpose(2, 0, 1, 3)
+    images = x.reshape(-1, *x.shape[-2:])
+    height, width = _out_size(name, images, kernel, steps, (0, 0))
+    windows = _patches(images, kernel, steps, (0, 0))
+    windows = windows.reshape(height, width, images.shape[0], kernel[0] * kernel[1])
+    windows = windows.transpose(2, 0, 1, 3)
+    return windows.reshape(*x.shape[:-2], height, width, kernel[0] * kernel[1])
 
 
 def _convolve(
     name: str, x: Array, weight: Array, bias: Array | None, stride: Pair, padding: Pair
 ) -> Array:
+    if x.ndim > 3:
+        return np.stack([_convolve(name, one, weight, bias, stride, padding) for one in x])
     kernel = weight.shape[2], weight.shape[3]
     height, width = _out_size(name, x, kernel, stride, padding)
     rows = _patches(x, kernel, stride, padding) @ weight.reshape(weight.shape[0], -1).T

@@ -50,7 +50,9 @@ def embedding(indices: Array, weight: Array) -> Array:
     -------
     array, shape (..., width)
     """
-    return np.take(weight, indices, axis=0)
+    trace = trace_of(weight, indices)
+    table = weight if trace is None else trace.lift(weight)  # NumPy would not ask the indices
+    return np.take(table, indices, axis=0)
 
 
 def layer_norm(
@@ -75,7 +77,7 @@ def layer_norm(
 
 
 def rms_norm(x: Array, weight: Array | None = None, eps: float = 1e-5) -> Array:
-    """X / sqrt(mean(x^2) + eps) * weight over the last axis.
+    """Root mean square norm: x / sqrt(mean(x^2) + eps) * weight over the last axis.
 
     Parameters
     ----------

@@ -63,8 +63,9 @@ def mlp_init(
 
 
 def mlp(params: Tree, tokens: Array) -> Array:
-    """Logits of the next token, shape (vocabulary,), after `tokens`, shape (context,)."""
-    x = embedding(tokens, params["embedding"]).reshape(-1)
+    """Logits of the next token, shape (..., vocabulary), after `tokens`, shape (..., context)."""
+    x = embedding(tokens, params["embedding"])
+    x = x.reshape(*x.shape[:-2], -1)
     return linear(np.tanh(linear(x, **params["hidden"])), **params["out"])
 
 
@@ -130,7 +131,7 @@ def gpt(params: Tree, tokens: Array, *, n_heads: int, activation: Activation = "
     ----------
     params : dict
         As `gpt_init` makes them.
-    tokens : array of integers, shape (T,)
+    tokens : array of integers, shape (..., T)
         T is at most the context that the parameters were made for.
     n_heads : int
         Divides the width.
@@ -138,11 +139,11 @@ def gpt(params: Tree, tokens: Array, *, n_heads: int, activation: Activation = "
 
     Returns
     -------
-    array, shape (T, vocabulary)
+    array, shape (..., T, vocabulary)
     """
     act = _ACTIVATIONS[activation]
     x = embedding(tokens, params["token_embedding"])
-    x = x + params["position_embedding"][: x.shape[0]]
+    x = x + params["position_embedding"][: x.shape[-2]]
     for block in params["blocks"]:
         y = layer_norm(x, **block["norm1"])
         x = x + causal_self_attention(y, **block["attention"], n_heads=n_heads)
@@ -161,5 +162,5 @@ def gpt_loss(
     n_heads: int,
     activation: Activation = "relu",
 ) -> Array:
-    """The cross-entropy of the next tokens, `targets`, shape (T,); the mean over positions."""
+    """The cross-entropy of the next tokens, `targets`, shape (..., T); the mean over them."""
     return cross_entropy(gpt(params, tokens, n_heads=n_heads, activation=activation), targets)

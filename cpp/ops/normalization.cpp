@@ -60,12 +60,12 @@ void kernel(const Instruction& s, const Frame& frame) noexcept {
   const OperandRows<T> x(s, frame, 0, n);
   T* out = buffer_as<T>(frame, s.out);
   for_each_group<T>(s, frame, [&](std::int64_t first, int count) {
-    const auto [mean, scale] = moments<centred>(x, first, count, n, epsilon<T>(s));
+    const Moments<T> of = moments<centred>(x, first, count, n, epsilon<T>(s));
     for (int r = 0; r < count; ++r) {
       const T* row = x[first + r];
       T* to = out + (first + r) * n;
-      const T m = mean[r];
-      const T factor = scale[r];
+      const T m = of.mean[r];
+      const T factor = of.scale[r];
       for_each_columns<T>(n, [&](auto at) { at.store(to, (at.load(row) - m) * factor); });
     }
   });
@@ -81,13 +81,13 @@ void vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
   const T per_column = T(1) / static_cast<T>(n);
   T* out = buffer_as<T>(frame, s.out);
   for_each_group<T>(s, frame, [&](std::int64_t first, int count) {
-    const auto [mean, scale] = moments<centred>(x, first, count, n, epsilon<T>(s));
+    const Moments<T> of = moments<centred>(x, first, count, n, epsilon<T>(s));
     RowGroup<T> plain(T(0));
     RowGroup<T> weighted(T(0));
     for (int r = 0; r < count; ++r) {
       const T* ct = cotangents[first + r];
       const T* row = x[first + r];
-      const T m = mean[r];
+      const T m = of.mean[r];
       Pack<T> sum(T(0));
       Pack<T> product(T(0));
       for_each_columns<T>(n, [&](auto at) {
@@ -98,21 +98,22 @@ void vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
       plain[r] = sum;
       weighted[r] = product;
     }
-    const Pack<T> factors = Pack<T>::load(scale.values);
+    const Pack<T> factors = Pack<T>::load(of.scale.values);
     const RowValues<T> mean_ct(plain.folded(Plus()) * per_column);
     const RowValues<T> slope(weighted.folded(Plus()) * per_column * factors * factors);
     for (int r = 0; r < count; ++r) {
       const T* ct = cotangents[first + r];
       const T* row = x[first + r];
       T* to = out + (first + r) * n;
-      const T factor = scale[r];
+      const T m = of.mean[r];
+      const T factor = of.scale[r];
       // A slope that is a number but not 0 comes of a cotangent that is not 0.
       if (!(slope[r] < T(0)) && !(slope[r] > T(0)) && all_zero(ct, n)) {
         std::fill_n(to, n, T(0));
         continue;
       }
       for_each_columns<T>(n, [&](auto at) {
-        const Pack<T> d = at.load(row) - mean[r];
+        const Pack<T> d = at.load(row) - m;
         at.store(to, (at.load(ct) - mean_ct[r] - d * slope[r]) * factor);
       });
     }
