@@ -96,6 +96,13 @@ NN_ROWS: dict[str, Row] = {
         special=(-40, 40),
         precise=lambda x: x / (1 + mpmath.exp(-x)),
     ),
+    "gelu": Row(
+        lambda x: np.where(x == -np.inf, -0.0, x) * scipy.special.ndtr(x),
+        special=(-4, 4),
+        ulp=40,  # SciPy's tail
+        precise=lambda x: x * mpmath.ncdf(x),
+        slope_ulp=40,
+    ),
     "gelu_tanh": Row(
         _gelu_tanh,
         special=(-4, 4),

@@ -101,6 +101,7 @@ CASES = {
     "sigmoid": (nn.sigmoid, lambda x: 1 / (1 + np.exp(-x)), (normal(4),)),
     "softplus": (nn.softplus, lambda x: np.log1p(np.exp(x)), (normal(4),)),
     "silu": (nn.silu, lambda x: x / (1 + np.exp(-x)), (normal(4, 3),)),
+    "gelu": (nn.gelu, lambda x: x * (1 + scipy.special.erf(x / np.sqrt(2))) / 2, (normal(4, 3),)),
     "gelu, tanh": (lambda x: nn.gelu(x, approximate="tanh"), gelu_tanh, (normal(4, 3),)),
     "softmax": (nn.softmax, plain_softmax, (NUMBERS,)),
     "softmax, first axis": (

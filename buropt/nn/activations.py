@@ -55,8 +55,8 @@ def gelu(x: Array, approximate: Literal["none", "tanh"] = "none") -> Array:
             f"buropt.nn.gelu: approximate must be 'none' or 'tanh', got {approximate!r}"
         )
     trace = trace_of(x)
-    if trace is not None and approximate == "tanh":
-        return trace.emit("gelu_tanh", (trace.lift(x),))
+    if trace is not None:
+        return trace.emit("gelu" if approximate == "none" else "gelu_tanh", (trace.lift(x),))
     x = np.maximum(x, -1000)
     if approximate == "none":
         return x * _special("ndtr")(x)

@@ -1,5 +1,6 @@
-// relu, silu, gelu_tanh: activations of networks that NumPy has no name for.
+// relu, silu, gelu, gelu_tanh: activations of networks that NumPy has no name for.
 #include "math/elementary.h"
+#include "math/error_function.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
 
@@ -47,6 +48,25 @@ struct Silu {
   }
 };
 
+struct Gelu {
+  static constexpr std::string_view name = "gelu",
+                                    doc = "x times the normal distribution function of x.";
+  static constexpr int arity = 1;
+  static constexpr bool fused = true;
+  static constexpr From slope_from = From::input;
+  static constexpr double kDensityAtZero = 0.3989422804014327;  // 1 / sqrt(2 pi)
+  template <class T>
+  static T value(T x) {
+    return at_least_minus_1000(x) * ndtr(x);
+  }
+  template <class T>
+  static T slope(T x, T) {
+    const T bounded = within_1000(x);
+    const T density = number<T>(kDensityAtZero) * exp(T(-0.5) * (bounded * bounded));
+    return ndtr(x) + bounded * density;
+  }
+};
+
 // (1 + tanh(u)) / 2 is the logistic function of 2 u, which keeps its digits for u << 0.
 struct GeluTanh {
   static constexpr std::string_view name = "gelu_tanh",
@@ -57,10 +77,6 @@ struct GeluTanh {
   static constexpr double kLinear = 1.5957691216057308;  // 2 sqrt(2 / pi)
   static constexpr double kCubic = kLinear * 0.044715;
 
-  template <class T>
-  static T number(double value) {
-    return T(static_cast<Scalar<T>>(value));
-  }
   template <class T>
   static T argument(T x) {
     return x * (number<T>(kLinear) + number<T>(kCubic) * (x * x));
@@ -81,6 +97,6 @@ struct GeluTanh {
 
 }  // namespace
 
-std::vector<Op> activation_ops() { return elementwise_ops<Relu, Silu, GeluTanh>(); }
+std::vector<Op> activation_ops() { return elementwise_ops<Relu, Silu, Gelu, GeluTanh>(); }
 
 }  // namespace buropt
