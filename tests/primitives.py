@@ -11,6 +11,7 @@ import numpy as np
 import scipy.special
 from primitive_rows import INTERNAL, MASK, ROWS, Example, Row
 from primitive_rows_axes import AXES_ROWS
+from primitive_rows_linalg import LINALG_ROWS
 from primitive_rows_nn import NN_ROWS
 from primitive_rows_special import SPECIAL_ROWS
 
@@ -55,7 +56,7 @@ def row_of(name: str) -> Row:
         If there is none and NumPy and scipy.special have no function of that name.
     """
     op = OPS[name]
-    row = (ROWS | AXES_ROWS | NN_ROWS | SPECIAL_ROWS).get(name)
+    row = (ROWS | AXES_ROWS | LINALG_ROWS | NN_ROWS | SPECIAL_ROWS).get(name)
     if row is None:
         function = getattr(np, name, None) or getattr(scipy.special, name, None)
         if function is None or not op["elementwise"]:

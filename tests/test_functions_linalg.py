@@ -20,10 +20,14 @@ VALUES = {
     "np.cross": lambda a, v, p: np.cross(a, v) + np.cross(p, a) + np.cross(v, p, axis=0),
     "np.kron": lambda a, v, p: np.kron(a, a.T) + np.kron(v[:2], np.kron(a, p[:, None])),
     "np.linalg.cholesky": lambda a, v, p: linalg.cholesky(gram(a)) + linalg.cholesky(gram(a)).T,
-    "np.linalg.cond": lambda a, v, p: linalg.cond(gram(a), "fro"),
+    "np.linalg.cond": lambda a, v, p: linalg.cond(gram(a), "fro") + linalg.cond(gram(a)),
     "np.linalg.cross": lambda a, v, p: linalg.cross(a, v) + linalg.cross(v, p),
     "np.linalg.det": lambda a, v, p: linalg.det(gram(a)) + linalg.det(a[:, 1:]),
     "np.linalg.diagonal": lambda a, v, p: linalg.diagonal(a) + linalg.diagonal(a, offset=1),
+    "np.linalg.eigh": lambda a, v, p: (
+        linalg.eigh(gram(a))[0] + linalg.eigh(gram(a)).eigenvectors ** 2
+    ),
+    "np.linalg.eigvalsh": lambda a, v, p: linalg.eigvalsh(gram(a)) + linalg.eigvalsh(gram(a), "U"),
     "np.linalg.inv": lambda a, v, p: linalg.inv(gram(a)) @ a.T,
     "np.linalg.matmul": lambda a, v, p: linalg.matmul(a, a.T),
     "np.linalg.matrix_norm": lambda a, v, p: linalg.matrix_norm(a) * linalg.matrix_norm(a.T),
@@ -49,7 +53,7 @@ VALUES = {  # NumPy 1.26 does not have them all
     for name, function in VALUES.items()
     if hasattr(np.linalg if ".linalg." in name else np, name.split(".")[-1])
 }
-_NOT_ANALYTIC = ("norm", "cond", "cholesky", "slogdet", "vecdot")  # NumPy's take conjugates
+_NOT_ANALYTIC = ("norm", "cond", "cholesky", "slogdet", "eig", "vecdot")  # NumPy's take conjugates
 ANALYTIC = [name for name in VALUES if not any(word in name for word in _NOT_ANALYTIC)]
 
 MATRIX = np.array([[0.5, -1.5, 2.0], [3.0, -0.25, 1.0]])
@@ -132,6 +136,30 @@ def test_errors_grow_with_the_condition_number_alone(dtype, condition, n):
         assert linalg.norm(factor @ factor.T - spd) < 4 * n * eps * linalg.norm(spd)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [1, 2, 7, 60])
+def test_eigenvalues_and_vectors(n, dtype):
+    """Of matrices with well separated, small and equal eigenvalues."""
+    rng = np.random.default_rng(n)
+    basis = linalg.qr(rng.normal(size=(n, n)))[0]
+    for values in (np.arange(n) - 2.0, np.geomspace(1, 1e-6, n), np.ones(n), np.zeros(n)):
+        a = ((basis * values) @ basis.T).astype(dtype)
+        w, v = evaluate(lambda a: tuple(linalg.eigh(a)), a, dtype=dtype)
+        tolerance = 4 * n * np.finfo(dtype).eps * np.abs(values).max()
+        np.testing.assert_allclose(w, linalg.eigvalsh(a.astype(float)), rtol=0, atol=tolerance)
+        symmetric = np.tril(a) + np.tril(a, -1).T
+        np.testing.assert_allclose(symmetric @ v, v * w, rtol=0, atol=4 * tolerance)
+        np.testing.assert_allclose(v.T @ v, np.eye(n), atol=4 * n * np.finfo(dtype).eps)
+        assert (v[np.argmax(np.abs(v), axis=0), np.arange(n)] > 0).all()
+
+
+def test_eigenvalues_of_what_is_not_finite():
+    for number in (np.nan, np.inf):
+        a = np.array([[1.0, 2.0], [number, 3.0]])
+        assert np.isnan(evaluate(linalg.eigvalsh, a)).all()
+        assert not np.isnan(evaluate(lambda a: linalg.eigvalsh(a, UPLO="U"), a)).any()
+
+
 def test_determinant_of_permutations_and_signs():
     swap = np.array([[0.0, 1, 0], [1, 0, 0], [0, 0, 2]])
     assert evaluate(linalg.det, swap) == -2.0
@@ -149,13 +177,20 @@ def test_norms_of_vectors(ord, axis, keepdims):
     assert_like_numpy(lambda x: linalg.norm(x, ord, axis, keepdims), x)
 
 
-@pytest.mark.parametrize("ord", [None, "fro", 1, -1, np.inf, -np.inf])
+@pytest.mark.parametrize("ord", [None, "fro", 1, -1, 2, np.inf, -np.inf])
 @pytest.mark.parametrize("axis", [None, (0, 1), (1, 0), (2, 0), (-1, 1)])
 @pytest.mark.parametrize("keepdims", [False, True])
 def test_norms_of_matrices(ord, axis, keepdims):
     x = np.random.default_rng(1).normal(size=(2, 3, 4))
     x = x[0] if axis in (None, (0, 1), (1, 0)) else x
     assert_like_numpy(lambda x: linalg.norm(x, ord, axis, keepdims), x)
+
+
+def test_spectral_norm():
+    x = np.random.default_rng(6).normal(size=(3, 4))
+    for axis in (None, (0, 1), (1, 0)):
+        assert_like_numpy(lambda x, a=axis: linalg.norm(x, 2, a, keepdims=True), x)
+        assert_like_numpy(lambda x, a=axis: linalg.norm(x, 2, a), x.T)
 
 
 def test_norms_of_everything():
@@ -219,14 +254,15 @@ ERRORS = [
     (lambda x: linalg.det(x[0]), linalg.LinAlgError, ["np.linalg.det", "(3,)"]),
     (lambda x: linalg.solve(gram(x), np.ones(2)), linalg.LinAlgError, ["(3, 3)", "(2,)"]),
     (lambda x: linalg.solve(gram(x), 1.0), linalg.LinAlgError, ["b of shape ()"]),
-    (lambda x: linalg.norm(x, 2), UnsupportedOpError, ["ord=2", "singular values", "'fro'"]),
+    (lambda x: linalg.norm(x, -2), UnsupportedOpError, ["ord=-2", "singular values", "'fro'"]),
     (lambda x: linalg.norm(x, "nuc"), UnsupportedOpError, ["ord='nuc'"]),
     (lambda x: linalg.norm(x, 3), ValueError, ["ord=3", "'fro'"]),
     (lambda x: linalg.norm(x[0], "fro"), ValueError, ["ord='fro'", "matrices"]),
     (lambda x: linalg.norm(x[None], 1), ValueError, ["ord=1", "axis="]),
-    (lambda x: linalg.cond(gram(x)), UnsupportedOpError, ["np.linalg.cond", "p=None"]),
-    (lambda x: linalg.eigh(gram(x)), UnsupportedOpError, ["np.linalg.eigh", "v @ a @ v"]),
-    (lambda x: linalg.svd(x), UnsupportedOpError, ["np.linalg.svd", "u @ a @ v"]),
+    (lambda x: linalg.cond(gram(x), -2), UnsupportedOpError, ["np.linalg.cond", "ord=-2"]),
+    (lambda x: linalg.eig(gram(x)), UnsupportedOpError, ["np.linalg.eig ", "np.linalg.eigvalsh"]),
+    (lambda x: linalg.eigh(gram(x), "x"), ValueError, ["np.linalg.eigh", "UPLO is 'x'"]),
+    (lambda x: linalg.svd(x), UnsupportedOpError, ["np.linalg.svd", "np.linalg.eigvalsh"]),
     (lambda x: linalg.qr(x), UnsupportedOpError, ["np.linalg.qr", "np.linalg.cholesky"]),
     (lambda x: linalg.lstsq(x, x), UnsupportedOpError, ["np.linalg.lstsq", "np.linalg.solve"]),
     (lambda x: linalg.pinv(x), UnsupportedOpError, ["np.linalg.pinv", "np.linalg.solve"]),

@@ -37,7 +37,12 @@ FUNCTIONS = {
     "cholesky": lambda a: linalg.cholesky(positive(a)),
     "cholesky, any perturbation": lambda a: linalg.cholesky(a + 10 * np.eye(4)),
     "cholesky, upper": lambda a: linalg.cholesky(a.T + 10 * np.eye(4)).T,
+    "eigvalsh": lambda a: linalg.eigvalsh(a + a.T),
+    "eigvalsh, any perturbation": lambda a: linalg.eigvalsh(a) ** 2,
+    "eigh": lambda a: linalg.eigh(a)[0] * linalg.eigh(a)[1] ** 2,
     "norm": linalg.norm,
+    "norm, ord=2": lambda a: linalg.norm(a, 2),
+    "norm, ord=2, flat": lambda a: linalg.norm(a[:2], 2),
     "norm, ord=3": lambda a: linalg.norm(a, 3, axis=1),
     "norm, ord=1": lambda a: linalg.norm(a, 1),
     "norm, ord=inf": lambda a: linalg.norm(a, np.inf),
@@ -56,7 +61,10 @@ def test_derivatives_against_differences(name):
     bo.check_grads(FUNCTIONS[name], A, order=2)
 
 
-@pytest.mark.parametrize("name", ["solve(a, matrix)", "inv", "slogdet", "cholesky", "det"])
+THIRD = ("solve(a, matrix)", "inv", "slogdet", "cholesky", "det", "eigvalsh")
+
+
+@pytest.mark.parametrize("name", THIRD)
 def test_third_derivatives_against_differences(name):
     bo.check_grads(FUNCTIONS[name], A, order=3)
 
@@ -70,8 +78,10 @@ STACKS = {
     "inv": linalg.inv,
     "det": linalg.det,
     "slogdet": lambda a: linalg.slogdet(a)[1],
-    "cholesky": lambda a: linalg.cholesky(a + 9 * np.eye(2)),
-    "norm": lambda a: linalg.norm(a, axis=(-1, -2)),
+    "cholesky": lambda a: linalg.cholesky(a @ np.swapaxes(a, -1, -2)),
+    "eigh": lambda a: linalg.eigh(a)[0] * linalg.eigh(a)[1][..., 0] ** 2,
+    "matrix_power": lambda a: linalg.matrix_power(a, 3),
+    "norm": lambda a: linalg.norm(a, axis=(-1, -2)) + linalg.norm(a, 2, axis=(-1, -2)),
 }
 
 
@@ -181,6 +191,23 @@ def test_derivatives_of_det_are_exact_for_tiny_pivots():
 def test_hessian_of_det_is_symmetric():
     hessian = bo.hessian(linalg.det)(A).reshape(16, 16)
     np.testing.assert_allclose(hessian, hessian.T, rtol=1e-12, atol=1e-13)
+
+
+def test_equal_eigenvalues():
+    def total(a):
+        return np.sum(linalg.eigvalsh(a) ** 3)
+
+    a = 2 * np.eye(3)
+    np.testing.assert_allclose(bo.grad(total)(a), 12 * np.eye(3), rtol=1e-15)
+    assert np.isnan(bo.hvp(total)(a, np.ones((3, 3)))).any()  # not a finite wrong number
+    # Of the largest singular value, other equal ones do no harm.
+    x, d = np.outer([3.0, 0, 4], [0.6, 0, 0.8]), RNG.normal(size=(3, 3))
+    u, v = np.array([0.6, 0, 0.8]), np.array([0.6, 0, 0.8])
+    np.testing.assert_allclose(bo.grad(lambda x: linalg.norm(x, 2))(x), np.outer(u, v), atol=1e-14)
+    product = bo.hvp(lambda x: linalg.norm(x, 2))(x, d)
+    P, Q = np.eye(3) - np.outer(u, u), np.eye(3) - np.outer(v, v)
+    exact = (P @ d @ np.outer(v, v) + np.outer(u, u) @ d @ Q) / 5
+    np.testing.assert_allclose(product, exact, atol=1e-13)
 
 
 # ---- accuracy

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 _STACK = "build the array at once with np.stack([...]) or np.concatenate([...])"
 _OUTSIDE = "compute it outside of the traced function and pass the result in as data"
-_EIGENVALUES = (
-    "v @ a @ v with a unit eigenvector v found outside of the traced function, or np.trace and "
-    "np.linalg.slogdet for the sum and the product of all"
-)
+_EIGENVALUES = "np.linalg.eigvalsh or eigh for symmetric matrices"
 _SINGULAR_VALUES = (
-    "u @ a @ v with singular vectors found outside of the traced function, or np.linalg.norm(a)"
+    "np.linalg.norm(a, 2) for the largest singular value, np.linalg.eigvalsh(a.T @ a) for the "
+    "squares of all"
 )
 _IN_PLACE = "np.where(mask, new, old), or np.concatenate of the parts, which make a new array"
 _UNKNOWN_SHAPE = f"the shape depends on the values; {_OUTSIDE}"
@@ -67,9 +65,7 @@ HINTS: dict[str, str] = {
     "ix_": "x[rows[:, None], columns]",
     "lexsort": _OUTSIDE,
     "linalg.eig": _EIGENVALUES,
-    "linalg.eigh": _EIGENVALUES,
     "linalg.eigvals": _EIGENVALUES,
-    "linalg.eigvalsh": _EIGENVALUES,
     "linalg.lstsq": "np.linalg.solve(a.T @ a, a.T @ b), for independent columns",
     "linalg.matrix_rank": _OUTSIDE,
     "linalg.pinv": "np.linalg.solve(a.T @ a, a.T), for independent columns",

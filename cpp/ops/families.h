@@ -31,6 +31,7 @@ std::vector<Op> norm_ops();
 std::vector<Op> linalg_ops();
 std::vector<Op> linalg_cofactor_ops();
 std::vector<Op> linalg_cholesky_ops();
+std::vector<Op> linalg_eigh_ops();
 std::vector<Op> activation_ops();
 std::vector<Op> softmax_ops();
 std::vector<Op> cross_entropy_ops();

@@ -100,9 +100,8 @@ void reverse_solve(Emitter& e, const NodeView& node, NodeId cotangent,
   const NodeId found = e.emit("solve", {a, node.inputs[1], cotangent}, transposed(!transpose));
   const NodeId back = without_dead(e, node, cotangent, found);
   const NodeId x = without_dead(e, node, cotangent, node.id);
-  const NodeId product = transpose ? multiply_matrices(e, negative(e, x), back, false, true)
-                                   : multiply_matrices(e, negative(e, back), x, false, true);
-  cotangents[0] = sum_to_shape(e, product, e.type(a).shape);
+  cotangents[0] = transpose ? product_for(e, a, negative(e, x), back, false, true)
+                            : product_for(e, a, negative(e, back), x, false, true);
   cotangents[2] = sum_to_shape(e, back, e.type(node.inputs[2]).shape);
 }
 

@@ -86,12 +86,12 @@ Type infer_triangular(std::span<const Type> in, const Attributes&) {
 void reverse_triangular(Emitter& e, const NodeView& node, NodeId cotangent,
                         std::span<NodeId> cotangents) {
   const bool transposed = flag(node.attributes);
-  const NodeId back = solve_triangular(e, node.inputs[0], cotangent, !transposed);
+  const NodeId l = node.inputs[0];
   const NodeId x = node.id;
-  const NodeId product = transposed
-                             ? multiply_matrices(e, e.emit("negative", {x}), back, false, true)
-                             : multiply_matrices(e, e.emit("negative", {back}), x, false, true);
-  cotangents[0] = lower_triangle(e, sum_to_shape(e, product, e.type(node.inputs[0]).shape), false);
+  const NodeId back = solve_triangular(e, l, cotangent, !transposed);
+  const NodeId product = transposed ? product_for(e, l, e.emit("negative", {x}), back, false, true)
+                                    : product_for(e, l, e.emit("negative", {back}), x, false, true);
+  cotangents[0] = lower_triangle(e, product, false);
   cotangents[1] = sum_to_shape(e, back, e.type(node.inputs[1]).shape);
 }
 

@@ -26,11 +26,6 @@ Attributes flags(bool transpose_a, bool transpose_b) {
   return Attributes({transpose_a}, {transpose_b});
 }
 
-/// Of a stack, the sum of its products.
-Attributes summing(bool transpose_a, bool transpose_b) {
-  return Attributes({transpose_a}, {transpose_b}, {1});
-}
-
 [[noreturn]] void refuse(const Type& a, const Type& b, const char* why, const char* instead) {
   raise(ErrorKind::value, "buropt.matmul: %s: a is %s, b is %s%s", why, a.shape.str().c_str(),
         b.shape.str().c_str(), instead);
@@ -213,18 +208,6 @@ NodeId sum_over_batch(Emitter& e, std::span<const NodeId> inputs, const Attribut
 
 // ---- reverse
 
-/// A product that is a contribution to the given operand: summed over the axes along which that was
-/// broadcast, while it is formed if these are all leading axes.
-NodeId contribution(Emitter& e, NodeId operand, NodeId a, NodeId b, bool ta, bool tb) {
-  const Shape shape = e.type(operand).shape;
-  const std::array<Type, 2> in{e.type(a), e.type(b)};
-  const bool one = leading_axes(e.type(operand)).size() == 1;
-  if (one && leading_axes(in[0]) == leading_axes(in[1]) && leading_axes(in[0]).rank() > 0) {
-    return reshape(e, e.emit(kName, {a, b}, summing(ta, tb)), shape);
-  }
-  return sum_to_shape(e, e.emit(kName, {a, b}, flags(ta, tb)), shape);
-}
-
 /// Where a row of the cotangent is all 0, in the layout of the first operand, or where a column is,
 /// in the layout of the second.
 NodeId dead_lines(Emitter& e, NodeId cotangent, const Shape& operand, int k, bool transposed) {
@@ -263,10 +246,10 @@ void reverse(Emitter& e, const NodeView& node, NodeId cotangent, std::span<NodeI
     }
   }
   const auto [a, b] = in;
-  cotangents[0] = ta ? contribution(e, a, b, cotangent, tb, true)
-                     : contribution(e, a, cotangent, b, false, !tb);
-  cotangents[1] = tb ? contribution(e, b, cotangent, a, true, ta)
-                     : contribution(e, b, a, cotangent, !ta, false);
+  cotangents[0] =
+      ta ? product_for(e, a, b, cotangent, tb, true) : product_for(e, a, cotangent, b, false, !tb);
+  cotangents[1] =
+      tb ? product_for(e, b, cotangent, a, true, ta) : product_for(e, b, a, cotangent, !ta, false);
   for (std::size_t k = 0; k < 2 && node.guarded; ++k) {
     if (batched && !e.type(node.inputs[k]).batched) continue;
     cotangents[k] = without_nan(e, dead[k], cotangents[k]);

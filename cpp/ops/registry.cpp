@@ -36,6 +36,7 @@ struct Registry {
              linalg_ops,
              linalg_cofactor_ops,
              linalg_cholesky_ops,
+             linalg_eigh_ops,
              activation_ops,
              softmax_ops,
              cross_entropy_ops,

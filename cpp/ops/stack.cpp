@@ -73,17 +73,19 @@ Shape with_axes(Shape shape, std::initializer_list<std::int64_t> extents) {
 }
 
 NodeId multiply_matrices(Emitter& e, NodeId a, NodeId b, bool transpose_a, bool transpose_b) {
-  const int rank = std::max(e.type(a).shape.rank(), e.type(b).shape.rank());
-  if (rank == 2) return e.emit("matmul", {a, b}, Attributes({transpose_a}, {transpose_b}));
-  if (transpose_a) a = transpose_matrices(e, a);
-  if (transpose_b) b = transpose_matrices(e, b);
-  const MatrixSize left = matrix_size("matmul", e.type(a));
-  const MatrixSize right = matrix_size("matmul", e.type(b));
-  const Shape of_a = with_axes(leading_axes(e.type(a)), {left.rows, left.columns, 1});
-  const Shape of_b = with_axes(leading_axes(e.type(b)), {1, right.rows, right.columns});
-  a = e.emit("reshape", {a}, Attributes({of_a.begin(), of_a.end()}));
-  b = e.emit("reshape", {b}, Attributes({of_b.begin(), of_b.end()}));
-  return e.emit("sum", {e.emit("multiply", {a, b})}, Attributes({rank - 1}, {0}));
+  return e.emit("matmul", {a, b}, Attributes({transpose_a}, {transpose_b}));
+}
+
+NodeId product_for(Emitter& e, NodeId operand, NodeId a, NodeId b, bool transpose_a,
+                   bool transpose_b) {
+  const Type type = e.type(operand);
+  const Shape stack = leading_axes(e.type(a));
+  if (leading_axes(type).size() == 1 && stack.rank() > 0 && stack == leading_axes(e.type(b))) {
+    const Attributes summing({transpose_a}, {transpose_b}, {1});
+    const NodeId sum = e.emit("matmul", {a, b}, summing);
+    return e.emit("reshape", {sum}, Attributes({type.shape.begin(), type.shape.end()}));
+  }
+  return sum_to_shape(e, multiply_matrices(e, a, b, transpose_a, transpose_b), type.shape);
 }
 
 NodeId transpose_matrices(Emitter& e, NodeId x) {

@@ -30,6 +30,11 @@ Shape with_axes(Shape shape, std::initializer_list<std::int64_t> extents);
 /// op(a) op(b) of the matrices in two stacks.
 NodeId multiply_matrices(Emitter& e, NodeId a, NodeId b, bool transpose_a, bool transpose_b);
 
+/// The same as a contribution to the cotangent of an operand: summed over the axes along which that
+/// was broadcast, while the product is formed if these are all leading axes.
+NodeId product_for(Emitter& e, NodeId operand, NodeId a, NodeId b, bool transpose_a,
+                   bool transpose_b);
+
 /// The last two axes exchanged.
 NodeId transpose_matrices(Emitter& e, NodeId x);
 

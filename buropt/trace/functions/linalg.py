@@ -29,6 +29,13 @@ class SlogdetResult(NamedTuple):
     logabsdet: Tracer
 
 
+class EighResult(NamedTuple):
+    """What `np.linalg.eigh` returns, with NumPy's names."""
+
+    eigenvalues: Tracer
+    eigenvectors: Tracer
+
+
 @function(np.linalg.solve, "a b")
 def solve(trace: Trace, a: Any, b: Any) -> Tracer:
     """The x with a x = b; b is a vector if it has one axis, else matrices, as in NumPy 2."""
@@ -74,6 +81,31 @@ def cholesky(trace: Trace, a: Any, upper: bool = False) -> Tracer:
     if upper:
         return transposed(trace, cholesky(trace, transposed(trace, matrix)))
     return trace.emit("cholesky", (matrix,))
+
+
+@function(np.linalg.eigh, "a UPLO")
+def eigh(trace: Trace, a: Any, UPLO: str = "L") -> EighResult:
+    """Eigenvalues and eigenvectors of symmetric matrices, of which one triangle is read."""
+    matrix = _symmetric(trace, "np.linalg.eigh", a, UPLO)
+    operands = (matrix, trace.emit("eigh", (matrix,)))
+    return EighResult(trace.emit("eigvalsh", operands), trace.emit("eigvecsh", operands))
+
+
+@function(np.linalg.eigvalsh, "a UPLO")
+def eigvalsh(trace: Trace, a: Any, UPLO: str = "L") -> Tracer:
+    """The eigenvalues of symmetric matrices, ascending."""
+    matrix = _symmetric(trace, "np.linalg.eigvalsh", a, UPLO)
+    return trace.emit("eigvalsh", (matrix, trace.emit("eigh", (matrix,))))
+
+
+def _symmetric(trace: Trace, name: str, a: Any, uplo: str) -> Tracer:
+    matrix = square(trace, name, a)
+    if uplo not in ("L", "U", "l", "u"):
+        raise ValueError(
+            f"{name}: UPLO is {uplo!r}. {location(trace.name)} Instead: 'L' or 'U', the triangle "
+            "to read."
+        )
+    return matrix if uplo in ("L", "l") else transposed(trace, matrix)
 
 
 @function(np.linalg.matrix_power, "a n")

@@ -10,8 +10,10 @@ import numpy as np
 from buropt.trace.dispatch import function
 from buropt.trace.errors import UnsupportedOpError, location
 from buropt.trace.functions._arguments import axes_of
-from buropt.trace.functions.linalg import inv, square
+from buropt.trace.functions.linalg import eigvalsh, inv, square, transposed
 from buropt.trace.functions.selection import where
+from buropt.trace.functions.shapes import expand_dims, moveaxis
+from buropt.trace.ufuncs import matmul
 
 if TYPE_CHECKING:
     from buropt.trace.recording import Trace
@@ -59,13 +61,11 @@ if hasattr(_NUMPY_2, "vector_norm"):
 
 @function(np.linalg.cond, "x p")
 def cond(trace: Trace, x: Any, p: Any = None) -> Tracer:
-    """The condition number in a norm that needs no singular values."""
+    """The condition number, the norm of the matrix times that of its inverse."""
     matrix = square(trace, "np.linalg.cond", x)
     axes = axes_of(trace, (-2, -1), matrix.ndim)
-    if p is None:
-        raise _needs_singular_values(trace, "np.linalg.cond", "p=None")
     norms = [
-        _matrix_norm(trace, "np.linalg.cond", one, axes, p, False)
+        _matrix_norm(trace, "np.linalg.cond", one, axes, 2 if p is None else p, False)
         for one in (matrix, inv(trace, matrix))
     ]
     return trace.emit("multiply", norms)
@@ -113,12 +113,17 @@ def _matrix_norm(
     row, column = axes
     if ord in ("fro", "f"):
         return _euclidean(trace, array, axes, keepdims)
-    if ord in (2, -2, "nuc"):
-        raise _needs_singular_values(trace, name, f"ord={ord!r}")
+    if ord == 2:
+        return _spectral(trace, array, axes, keepdims)
+    if ord in (-2, "nuc"):
+        raise UnsupportedOpError(
+            f"{name}: ord={ord!r} needs all singular values, which cannot be traced. "
+            f"{location(trace.name)} Instead: ord='fro', 1, 2 or np.inf."
+        )
     if ord not in (1, -1, _INF, -_INF):
         raise ValueError(
             f"{name}: there is no norm of matrices with ord={ord!r}. {location(trace.name)} "
-            "Instead: 'fro', 1, -1, np.inf or -np.inf."
+            "Instead: 'fro', 1, -1, 2, np.inf or -np.inf."
         )
     added, other = axes if abs(ord) == 1 else (column, row)
     sums = abs(array).sum(axis=added, keepdims=True)
@@ -126,9 +131,11 @@ def _matrix_norm(
     return result if keepdims else result.squeeze(axis=(row, column))
 
 
-def _needs_singular_values(trace: Trace, name: str, argument: str) -> UnsupportedOpError:
-    return UnsupportedOpError(
-        f"{name}: {argument} needs singular values, which cannot be traced. "
-        f"{location(trace.name)} Instead: ord='fro', 1 or np.inf, or for the largest singular "
-        "value np.linalg.norm(a @ v) with a unit vector v found outside of the traced function."
-    )
+def _spectral(trace: Trace, array: Tracer, axes: list[int], keepdims: bool) -> Tracer:
+    """The largest singular value, as the root of an eigenvalue."""
+    matrix = moveaxis(trace, array, axes, (-2, -1))
+    other = transposed(trace, matrix)
+    pair = (matrix, other) if matrix.shape[-2] <= matrix.shape[-1] else (other, matrix)
+    largest = eigvalsh(trace, matmul(trace, *pair))[..., -1]
+    result = trace.emit("norm_root", (largest,))
+    return expand_dims(trace, result, tuple(axes)) if keepdims else result
