@@ -1,6 +1,7 @@
 """Conventions of linear algebra: see test_conventions.py."""
 
 import numpy as np
+import pytest
 
 import buropt as bo
 
@@ -59,6 +60,23 @@ def test_cholesky_gradient_lies_in_one_triangle():
     a = np.array([[4.0, 2.0], [2.0, 2.0]])  # [[2, 0], [1, 1]] times its transpose
     lower = bo.grad(lambda a: np.linalg.cholesky(a)[1, 0])(a)
     np.testing.assert_array_equal(lower, [[-0.125, 0.0], [0.5, 0.0]])
+
+
+def test_eigenvectors_have_a_sign():
+    a = np.array([[2.0, 99.0], [-1.0, 2.0]])  # the triangle that is read has -1
+    first = bo.value_and_grad(lambda a: np.linalg.eigh(a)[1][0, 0])(a)[0]
+    assert first == pytest.approx(np.sqrt(0.5))
+    slope = bo.grad(lambda a: np.linalg.eigvalsh(a)[0])(a)
+    np.testing.assert_allclose(slope, [[0.5, 0.0], [1.0, 0.5]], rtol=1e-15)
+
+
+def test_equal_eigenvalues():
+    total = bo.grad(lambda a: np.sum(np.linalg.eigvalsh(a) ** 2))
+    np.testing.assert_array_equal(total(3 * np.eye(2)), 6 * np.eye(2))
+    curvature = bo.hvp(lambda a: np.sum(np.linalg.eigvalsh(a) ** 2))(np.eye(2), np.ones((2, 2)))
+    assert not np.isfinite(curvature[1, 0])
+    vector = bo.grad(lambda a: np.sum(np.linalg.eigh(a)[1][:, 0]))(np.eye(2))
+    assert not np.isfinite(vector).any(where=np.tri(2, dtype=bool))
 
 
 def test_one_failed_matrix_of_a_stack():

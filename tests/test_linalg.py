@@ -303,6 +303,31 @@ def test_a_branch_not_taken_may_be_singular():
         np.testing.assert_array_equal(gradient(singular), [[0.0, 1.0], [0.0, 0.0]])
 
 
+def test_one_of_a_stack_not_taken_may_be_singular():
+    stack = np.array([[[1.0, 2.0], [2.0, 4.0]], [[2.0, 0.0], [0.0, 4.0]], [[np.nan, 0], [0, 1]]])
+    taken = np.array([False, True, False])
+    for function in (
+        linalg.inv,
+        linalg.cholesky,
+        linalg.det,
+        linalg.eigvalsh,
+        lambda a: linalg.eigh(a)[1],
+        lambda a: linalg.slogdet(a)[1],
+        lambda a: linalg.solve(a, V[:2]),
+        lambda a: linalg.solve(a, a),
+    ):
+
+        def total(a, f=function):
+            result = f(a)
+            mask = taken.reshape((-1,) + (1,) * (result.ndim - 1))
+            return np.sum(np.where(mask, result, 0.0))
+
+        slope = bo.grad(total)(stack)
+        np.testing.assert_array_equal(slope[[0, 2]], np.zeros((2, 2, 2)))
+        alone = bo.grad(lambda a, f=function: np.sum(f(a)))(stack[1])
+        np.testing.assert_allclose(slope[1], alone, atol=1e-15)
+
+
 # ---- norms at 0 (case A02)
 
 
