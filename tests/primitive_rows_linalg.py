@@ -23,6 +23,7 @@ def _positive_definite(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
 
 
 def _solve(a: Any, b: Any, transpose: int = 0) -> Any:
+    b = b.reshape((1,) * (a.ndim - b.ndim) + b.shape)  # NumPy 1 would take it for vectors
     return np.linalg.solve(np.swapaxes(a, -1, -2) if transpose else a, b)
 
 
