@@ -58,21 +58,31 @@ def test_labels_out_of_range():
         assert np.isnan(gradient).all()
 
 
-def test_rows_without_cotangents_contribute_zero():
-    labels = np.array([1, 2])
-    functions = [
+def test_rows_that_are_not_taken_contribute_zero():
+    labels, taken = np.array([1, 2]), np.array([[True], [False]])
+    rows = [
         nn.softmax,
         nn.log_softmax,
         nn.layer_norm,
         nn.rms_norm,
-        lambda x: nn.attention(x, x, x),
         lambda x: nn.cross_entropy(x, labels, reduction="none")[:, None],
         lambda x: nn.logsumexp(x, axis=1, keepdims=True),
     ]
-    for f in functions:
-        loss = bo.grad(lambda x, f=f: np.sum(f(x)[0] ** 2))
-        np.testing.assert_array_equal(loss(MESS)[0], loss(np.nan_to_num(MESS, posinf=1.0))[0])
-        assert not loss(MESS)[1].any()
+    positions = [lambda x: nn.attention(x, x, x)]
+    harmless = np.array([[1.0, 2.0, 4.0], [1.0, 1.0, 0.0]])
+    direction = np.array([[0.3, -0.2, 0.5], [0.1, 0.2, 0.3]])
+    for f in rows + positions:
+
+        def loss(x, f=f):
+            return np.sum(np.where(taken, f(x) ** 2, 0.0))
+
+        gradient = bo.grad(loss)(MESS)
+        np.testing.assert_array_equal(gradient[0], bo.grad(loss)(harmless)[0])
+        assert not gradient[1].any()
+        if f in rows:
+            second = bo.hvp(loss)(MESS, direction)
+            np.testing.assert_array_equal(second[0], bo.hvp(loss)(harmless, direction)[0])
+            assert not second[1].any()
 
 
 def test_max_pool_ties_share():

@@ -139,14 +139,6 @@ BUROPT_INLINE Pack<T> lane_exponentials(T* p, std::int64_t n) noexcept {
   return total;
 }
 
-template <class T>
-void clear_lanes(Mask<T> mask, T* x, std::int64_t n) noexcept {
-  constexpr int kLanes = Pack<T>::size;
-  for (std::int64_t j = 0; j < n; ++j) {
-    select(mask, Pack<T>(T(0)), Pack<T>::load(x + j * kLanes)).store(x + j * kLanes);
-  }
-}
-
 /// p[0..keys) = softmax(scale p[0..keys)), p[keys..n) = 0.
 template <class T>
 void softmax_row(T* p, std::int64_t keys, std::int64_t n, T scale) noexcept {
@@ -245,25 +237,12 @@ void attention_vjp_in_lanes(const AttentionShape& a, const T* ct, std::int64_t c
   for (std::int64_t i = 0; i < a.length; ++i) {
     const std::int64_t at = i * a.width * kLanes;
     const std::int64_t keys = a.keys(i);
-    // A query whose cotangents are all 0 contributes 0, whatever it and the keys hold.
-    Pack<T> magnitude(T(0));
-    for (std::int64_t f = 0; f < a.width; ++f) {
-      magnitude += abs(Pack<T>::load(g + at + f * kLanes));
-    }
-    const Mask<T> idle = magnitude == Pack<T>(T(0));
-    const bool some_idle = any(idle);
-    if (some_idle) clear_lanes(idle, q + at, a.width);
     lane_products(q + at, k, keys, a.width, scale, p);
     const Pack<T> factor = T(1) / lane_exponentials(p, keys);
     lane_products(g + at, v, keys, a.width, T(1), ds);
-    if (some_idle) {
-      clear_lanes(idle, p, keys);
-      clear_lanes(idle, ds, keys);
-    }
     Pack<T> mean(T(0));
     for (std::int64_t j = 0; j < keys; ++j) {
-      Pack<T> weight = Pack<T>::load(p + j * kLanes) * factor;
-      if (some_idle) weight = select(idle, Pack<T>(T(0)), weight);
+      const Pack<T> weight = Pack<T>::load(p + j * kLanes) * factor;
       weight.store(p + j * kLanes);
       mean = fma(weight, Pack<T>::load(ds + j * kLanes), mean);
     }
@@ -279,7 +258,6 @@ void attention_vjp_in_lanes(const AttentionShape& a, const T* ct, std::int64_t c
       }
     }
     lane_combination(ds, k, keys, a.width, Pack<T>(T(1)), dq + at);
-    if (some_idle) clear_lanes(idle, dq + at, a.width);
   }
   lanes.store(dq, out, 3 * c, a.length * 3 * c);
   lanes.store(dk, out + c, 3 * c, a.length * 3 * c);
@@ -321,8 +299,7 @@ void attention_vjp_by_products(const AttentionShape& a, const T* ct, const T* q,
   const T* v = k + c;
   T* const p = scratch;
   T* const ds = p + kQueryBlock * a.length;
-  T* const queries = ds + kQueryBlock * a.length;
-  T* const rest = queries + kQueryBlock * a.width;
+  T* const rest = ds + kQueryBlock * a.length;
   for (std::int64_t t = 0; t < a.length; ++t) {
     for (int part = 1; part < 3; ++part) std::fill_n(dq + t * ld + part * c, a.width, T(0));
   }
@@ -333,16 +310,8 @@ void attention_vjp_by_products(const AttentionShape& a, const T* ct, const T* q,
     attention_weights(a, q, k, i, rows, n, p, rest);
     multiply(rows, a.width, n, g, c, false, v, ld, true, ds, n, false, rest);
     for (std::int64_t r = 0; r < rows; ++r) {
-      T* weights = p + r * n;
+      const T* weights = p + r * n;
       T* slopes = ds + r * n;
-      std::copy_n(q + (i + r) * ld, a.width, queries + r * a.width);
-      if (all_zero(g + r * c, a.width)) {
-        // The query contributes 0, whatever it and the keys hold.
-        std::fill_n(queries + r * a.width, a.width, T(0));
-        std::fill_n(weights, n, T(0));
-        std::fill_n(slopes, n, T(0));
-        continue;
-      }
       const T mean = dot(weights, slopes, n);
       const T scale = attention_scale<T>(a);
       for_each_columns<T>(n, [&](auto at) {
@@ -350,10 +319,7 @@ void attention_vjp_by_products(const AttentionShape& a, const T* ct, const T* q,
       });
     }
     multiply(rows, n, a.width, ds, n, false, k, ld, false, dq + i * ld, ld, false, rest);
-    for (std::int64_t r = 0; r < rows; ++r) {
-      if (all_zero(g + r * c, a.width)) std::fill_n(dq + (i + r) * ld, a.width, T(0));
-    }
-    multiply(n, rows, a.width, ds, n, true, queries, a.width, false, dq + c, ld, true, rest);
+    multiply(n, rows, a.width, ds, n, true, q + i * ld, ld, false, dq + c, ld, true, rest);
     multiply(n, rows, a.width, p, n, true, g, c, false, dq + 2 * c, ld, true, rest);
   }
 }
@@ -372,7 +338,7 @@ std::int64_t attention_scratch(const AttentionShape& a, bool vjp) noexcept {
   const std::int64_t products = std::max({gemm_scratch<T>(block, a.length, a.width, true),
                                           gemm_scratch<T>(block, a.width, a.length, false),
                                           gemm_scratch<T>(a.length, a.width, block, false)});
-  return (vjp ? 2 * a.length + a.width : a.length) * block + products;
+  return (vjp ? 2 : 1) * block * a.length + products;
 }
 
 /// out (samples, T, C) of qkv (samples, T, 3 C); qkv_sample is 0 when all samples share it.

@@ -134,9 +134,4 @@ struct RowValues {
   BUROPT_INLINE T operator[](int r) const noexcept { return values[r]; }
 };
 
-template <class T>
-bool all_zero(const T* row, std::int64_t n) noexcept {
-  return std::all_of(row, row + n, [](T x) { return x == T(0); });
-}
-
 }  // namespace buropt

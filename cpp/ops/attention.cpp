@@ -74,56 +74,90 @@ void lower(const LowerContext& c, Instruction& s) {
   });
 }
 
-// ---- the formula of the cotangents, head by head
+// ---- formulas
 
-Symbol columns(Symbol x, std::int64_t first, std::int64_t number) {
+std::vector<std::int64_t> extents(const Shape& shape) { return {shape.begin(), shape.end()}; }
+
+Symbol reshape(Symbol x, const Shape& shape) {
   Emitter& e = *x.emitter();
-  const std::int64_t rows = e.type(x.node()).shape[0];
-  return {e, e.emit("slice", {x.node()}, Attributes({0, first}, {rows, number}, {1, 1}))};
+  return {e, e.emit("reshape", {x.node()}, Attributes(extents(shape)))};
 }
-
+Symbol transpose(Symbol x, std::vector<std::int64_t> axes) {
+  Emitter& e = *x.emitter();
+  return {e, e.emit("transpose", {x.node()}, Attributes(std::move(axes)))};
+}
 Symbol product(Symbol a, Symbol b, bool transpose_a, bool transpose_b) {
   Emitter& e = *a.emitter();
   return {e, e.emit("matmul", {a.node(), b.node()}, Attributes({transpose_a}, {transpose_b}))};
 }
+Symbol join(std::span<const NodeId> parts, Emitter& e, std::int64_t axis) {
+  return {e, e.emit(find_op("concatenate"), parts, Attributes({axis}))};
+}
 
-/// 0 where position i may see position j, -inf elsewhere.
-Symbol causal_mask(Emitter& e, std::int64_t length, DType dtype) {
-  std::vector<double> mask;
-  for (std::int64_t i = 0; i < length; ++i) {
-    for (std::int64_t j = 0; j < length; ++j) {
-      mask.push_back(j <= i ? 0 : -std::numeric_limits<double>::infinity());
-    }
+/// (T, T) with one number where position i sees position j, and another elsewhere.
+Symbol visibility(Emitter& e, const AttentionShape& a, DType dtype, double seen, double hidden) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < a.length; ++i) {
+    for (std::int64_t j = 0; j < a.length; ++j) values.push_back(j < a.keys(i) ? seen : hidden);
   }
-  return {e, e.constant(mask, Shape{length, length}, dtype)};
+  return {e, e.constant(values, Shape{a.length, a.length}, dtype)};
+}
+
+/// q, k or v of all heads as a stack (heads, T, width).
+Symbol heads_of(Symbol qkv, const AttentionShape& a, std::int64_t part) {
+  Emitter& e = *qkv.emitter();
+  const NodeId columns = e.emit(
+      "slice", {qkv.node()}, Attributes({0, part * a.columns()}, {a.length, a.columns()}, {1, 1}));
+  return transpose(reshape(Symbol(e, columns), {a.length, a.heads, a.width}), {1, 0, 2});
 }
 
 NodeId expand_vjp(Emitter& e, std::span<const NodeId> inputs, const Attributes& attributes) {
   const Type type = e.type(inputs[1]);
   const AttentionShape a = shape_of(type.shape, attributes);
   const Symbol scale(1 / std::sqrt(static_cast<double>(a.width)));
-  std::vector<NodeId> parts(static_cast<std::size_t>(3 * a.heads));
-  for (std::int64_t head = 0; head < a.heads; ++head) {
-    const auto part_of = [&](NodeId node, std::int64_t part) {
-      return columns(Symbol(e, node), part * a.columns() + head * a.width, a.width);
-    };
-    const Symbol ct = part_of(inputs[0], 0);
-    const Symbol q = part_of(inputs[1], 0);
-    const Symbol k = part_of(inputs[1], 1);
-    const Symbol v = part_of(inputs[1], 2);
-    Symbol scores = product(q, k, false, true) * scale;
-    if (a.causal) scores = scores + causal_mask(e, a.length, type.dtype);
-    const Symbol p(e, e.emit("softmax", {scores.node()}));
-    const Symbol dp = product(ct, v, false, true);
-    const Symbol ds = p * (dp - sum_last(p * dp)) * scale;
-    const std::array<Symbol, 3> results{product(ds, k, false, false), product(ds, q, true, false),
-                                        product(p, ct, true, false)};
-    for (std::size_t part = 0; part < 3; ++part) {
-      parts[part * static_cast<std::size_t>(a.heads) + static_cast<std::size_t>(head)] =
-          results[part].node();
-    }
+  const Symbol ct = heads_of(Symbol(e, inputs[0]), a, 0);
+  const Symbol q = heads_of(Symbol(e, inputs[1]), a, 0);
+  const Symbol k = heads_of(Symbol(e, inputs[1]), a, 1);
+  const Symbol v = heads_of(Symbol(e, inputs[1]), a, 2);
+  Symbol scores = product(q, k, false, true) * scale;
+  if (a.causal) {
+    scores = scores + visibility(e, a, type.dtype, 0, -std::numeric_limits<double>::infinity());
   }
-  return e.emit(find_op("concatenate"), parts, Attributes({1}));
+  const Symbol p(e, e.emit("softmax", {scores.node()}));
+  const Symbol dp = product(ct, v, false, true);
+  const Symbol ds = p * (dp - sum_last(p * dp)) * scale;
+  std::vector<NodeId> parts;
+  for (const Symbol stack :
+       {product(ds, k, false, false), product(ds, q, true, false), product(p, ct, true, false)}) {
+    parts.push_back(reshape(transpose(stack, {1, 0, 2}), {a.length, a.columns()}).node());
+  }
+  return join(parts, e, 1).node();
+}
+
+/// qkv with 0 in place of what is not finite in queries without cotangents, and in keys and values
+/// that only such queries see: in the branch of a `where`, they must not reach the others.
+NodeId without_dead_positions(Emitter& e, NodeId cotangent, NodeId qkv,
+                              const Attributes& attributes) {
+  const Type type = e.type(qkv);
+  const AttentionShape a = shape_of(type.shape, attributes);
+  const Symbol zero(0.0);
+  const Symbol size = sum_last(abs(Symbol(e, cotangent)));
+  const Symbol seen_by = product(visibility(e, a, type.dtype, 1, 0), size, true, false);
+  const auto spread = [&](Symbol x, std::int64_t columns) {
+    return e.emit("broadcast_to", {x.node()}, Attributes({a.length, columns}));
+  };
+  const std::array<NodeId, 2> parts{spread(size == zero, a.columns()),
+                                    spread(seen_by == zero, 2 * a.columns())};
+  const Symbol dead = join(parts, e, 1);
+  const Symbol x(e, qkv);
+  return select(dead & (x - x != zero), zero, x).node();
+}
+
+void reverse(Emitter& e, const NodeView& node, NodeId cotangent, std::span<NodeId> cotangents) {
+  const Attributes attributes = node.attributes;
+  NodeId qkv = node.inputs[0];
+  if (node.guarded) qkv = without_dead_positions(e, cotangent, qkv, attributes);
+  cotangents[0] = e.emit("attention_vjp", {cotangent, qkv}, attributes);
 }
 
 }  // namespace
@@ -134,11 +168,7 @@ std::vector<Op> attention_ops() {
   op.doc = "softmax(Q K' / sqrt(width)) V for every head of packed rows (q, k, v).";
   op.attributes = {"n_heads", "causal"};
   op.infer = infer;
-  op.reverse = [](Emitter& e, const NodeView& node, NodeId cotangent,
-                  std::span<NodeId> cotangents) {
-    const Attributes attributes = node.attributes;
-    cotangents[0] = e.emit("attention_vjp", {cotangent, node.inputs[0]}, attributes);
-  };
+  op.reverse = reverse;
   op.lower = lower<false>;
 
   Op vjp;

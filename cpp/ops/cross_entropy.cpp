@@ -61,7 +61,7 @@ void lower(const LowerContext& c, Instruction& s) {
 
 // ---- softmax_cross_entropy_vjp: operands cotangent (...), logits, labels
 
-/// cotangent times (softmax - one_hot); 0 where the cotangent is 0.
+/// cotangent times (softmax - one_hot).
 template <class T>
 void vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
   const std::int64_t n = s.numbers[1];
@@ -78,8 +78,8 @@ void vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
       const T ct = *cotangents[first + r];
       const std::int64_t column = column_of(*labels[first + r], n);
       T* row = out + (first + r) * n;
-      if (ct == T(0) || column < 0) {
-        std::fill_n(row, n, ct == T(0) ? T(0) : kNaN<T>);
+      if (column < 0) {
+        std::fill_n(row, n, kNaN<T>);
         continue;
       }
       // softmax - 1 is minus the sum of the others, to its last digits when the label dominates.
@@ -170,8 +170,9 @@ std::vector<Op> cross_entropy_ops() {
   op.infer = infer;
   op.reverse = [](Emitter& e, const NodeView& node, NodeId cotangent,
                   std::span<NodeId> cotangents) {
-    cotangents[0] =
+    const NodeId pulled =
         e.emit("softmax_cross_entropy_vjp", {cotangent, node.inputs[0], node.inputs[1]});
+    cotangents[0] = without_dead_rows(e, node, cotangent, pulled);
   };
   op.forward = [](Emitter& e, const NodeView& node, std::span<const NodeId> tangents) {
     if (tangents[0] == kNone) return kNone;

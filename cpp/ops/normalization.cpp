@@ -71,8 +71,7 @@ void kernel(const Instruction& s, const Frame& frame) noexcept {
   });
 }
 
-/// scale (ct - mean(ct) - y mean(ct y)), the second term only if centred. A row whose cotangents
-/// are all 0 gives 0, whatever x holds.
+/// scale (ct - mean(ct) - y mean(ct y)), the second term only if centred.
 template <bool centred, class T>
 void vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
   const std::int64_t n = s.numbers[1];
@@ -107,11 +106,6 @@ void vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
       T* to = out + (first + r) * n;
       const T m = of.mean[r];
       const T factor = of.scale[r];
-      // A slope that is a number but not 0 comes of a cotangent that is not 0.
-      if (!(slope[r] < T(0)) && !(slope[r] > T(0)) && all_zero(ct, n)) {
-        std::fill_n(to, n, T(0));
-        continue;
-      }
       for_each_columns<T>(n, [&](auto at) {
         const Pack<T> d = at.load(row) - m;
         at.store(to, (at.load(ct) - mean_ct[r] - d * slope[r]) * factor);
@@ -154,7 +148,8 @@ std::vector<Op> ops(std::string_view doc) {
   op.reverse = [](Emitter& e, const NodeView& node, NodeId cotangent,
                   std::span<NodeId> cotangents) {
     const Attributes attributes = node.attributes;
-    cotangents[0] = e.emit(kVjpName<centred>, {cotangent, node.inputs[0]}, attributes);
+    const NodeId pulled = e.emit(kVjpName<centred>, {cotangent, node.inputs[0]}, attributes);
+    cotangents[0] = without_dead_rows(e, node, cotangent, pulled);
   };
   // The Jacobian is symmetric.
   op.forward = [](Emitter& e, const NodeView& node, std::span<const NodeId> tangents) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "math/rows.h"
+#include "ops/axes.h"
 #include "ops/op.h"
 #include "ops/symbol.h"
 
@@ -14,12 +15,7 @@ namespace buropt {
 inline Type infer_rows(std::string_view name, std::span<const Type> in) {
   Type out = in[0];
   for (const Type& type : in) {
-    if (type.csr) {
-      raise(ErrorKind::type,
-            "buropt.%.*s: a sparse row only supports products with a vector or matrix (a @ x)",
-            static_cast<int>(name.size()), name.data());
-    }
-    if (type.shape.rank() == 0) {
+    if (dense(name, type).shape.rank() == 0) {
       raise(ErrorKind::value, "buropt.%.*s: a value of shape () has no last axis",
             static_cast<int>(name.size()), name.data());
     }
@@ -103,6 +99,17 @@ inline NodeId drop_last_axis(Symbol x) {
 inline double last_extent(Symbol x) {
   const Shape& shape = x.emitter()->type(x.node()).shape;
   return static_cast<double>(shape[shape.rank() - 1]);
+}
+
+/// A contribution to the cotangent of rows, with 0 in place of NaN in those whose own part of the
+/// node's cotangent, a row or a number, is all 0; if the node is guarded.
+inline NodeId without_dead_rows(Emitter& e, const NodeView& node, NodeId cotangent,
+                                NodeId contribution) {
+  if (!node.guarded) return contribution;
+  const Symbol size = abs(Symbol(e, cotangent));
+  const bool is_number = e.type(cotangent).shape.rank() < e.type(contribution).shape.rank();
+  const Symbol total = is_number ? with_last_axis(size) : sum_last(size);
+  return without_nan(e, (total == Symbol(0)).node(), contribution);
 }
 
 }  // namespace buropt

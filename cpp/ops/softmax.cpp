@@ -73,18 +73,13 @@ void logsumexp_vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
     for (int r = 0; r < count; ++r) {
       const T ct = *cotangent[first + r];
       T* row = out + (first + r) * n;
-      if (ct == T(0)) {
-        std::fill_n(row, n, T(0));
-      } else {
-        const T factor = ct * scale[r];
-        for_each_columns<T>(n, [&](auto at) { at.store(row, at.load(row) * factor); });
-      }
+      const T factor = ct * scale[r];
+      for_each_columns<T>(n, [&](auto at) { at.store(row, at.load(row) * factor); });
     }
   });
 }
 
-/// out = f(row, columns) for the rows of a group, where f needs the sum of `term` over the row.
-/// A row whose cotangents are all 0 gives 0, whatever the other operand holds.
+/// out = value(cotangent, y, total) with the total of term(cotangent, y) over the row.
 template <class T, class Term, class Value>
 BUROPT_INLINE void pull_rows(const Instruction& s, const Frame& frame, Term term,
                              Value value) noexcept {
@@ -106,13 +101,8 @@ BUROPT_INLINE void pull_rows(const Instruction& s, const Frame& frame, Term term
       const T* ct = cotangent[first + r];
       const T* other = y[first + r];
       T* row = out + (first + r) * n;
-      // Only a total that is 0 or not a number can come of a cotangent that is 0.
-      if (!(total[r] < T(0)) && !(total[r] > T(0)) && all_zero(ct, n)) {
-        std::fill_n(row, n, T(0));
-      } else {
-        for_each_columns<T>(
-            n, [&](auto at) { at.store(row, value(at.load(ct), at.load(other), total[r])); });
-      }
+      for_each_columns<T>(
+          n, [&](auto at) { at.store(row, value(at.load(ct), at.load(other), total[r])); });
     }
   });
 }
@@ -155,7 +145,8 @@ Op softmax_op() {
   op.infer = [](std::span<const Type> in, const Attributes&) { return infer_rows("softmax", in); };
   op.reverse = [](Emitter& e, const NodeView& node, NodeId cotangent,
                   std::span<NodeId> cotangents) {
-    cotangents[0] = e.emit("softmax_vjp", {cotangent, node.id});
+    cotangents[0] =
+        without_dead_rows(e, node, cotangent, e.emit("softmax_vjp", {cotangent, node.id}));
   };
   // The Jacobian is symmetric.
   op.forward = [](Emitter& e, const NodeView& node, std::span<const NodeId> tangents) {
@@ -188,7 +179,8 @@ Op log_softmax_op() {
   };
   op.reverse = [](Emitter& e, const NodeView& node, NodeId cotangent,
                   std::span<NodeId> cotangents) {
-    cotangents[0] = e.emit("log_softmax_vjp", {cotangent, node.id});
+    cotangents[0] =
+        without_dead_rows(e, node, cotangent, e.emit("log_softmax_vjp", {cotangent, node.id}));
   };
   op.forward = [](Emitter& e, const NodeView& node, std::span<const NodeId> tangents) {
     const Symbol t(e, tangents[0]);
@@ -222,7 +214,8 @@ Op logsumexp_op() {
   };
   op.reverse = [](Emitter& e, const NodeView& node, NodeId cotangent,
                   std::span<NodeId> cotangents) {
-    cotangents[0] = e.emit("logsumexp_vjp", {cotangent, node.inputs[0]});
+    cotangents[0] =
+        without_dead_rows(e, node, cotangent, e.emit("logsumexp_vjp", {cotangent, node.inputs[0]}));
   };
   op.forward = [](Emitter& e, const NodeView& node, std::span<const NodeId> tangents) {
     const NodeId one = e.constant(1, e.type(node.id).dtype);
