@@ -114,6 +114,16 @@ AXES_ROWS: dict[str, Row] = {
         ),
         ((Example(((3,),), {"axes": [1], "keepdims": 0}), "sum"),),
     ),
+    "argsort": Row(
+        lambda x, axis: np.argsort(x, axis=axis, kind="stable"),
+        (
+            Example(((2, 5, 3),), {"axis": 1}),
+            Example((((30,), _with_zeros),), {"axis": 0}),
+            Example(((3, 0),), {"axis": 1}),
+        ),
+        ((Example(((3,),), {"axis": 1}), "argsort: axis 1 is out of range"),),
+        constant=True,
+    ),
     "take": Row(
         lambda x, indices, axis: np.take(x, indices.astype(int), axis),
         (

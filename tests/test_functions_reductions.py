@@ -4,6 +4,13 @@ import numpy as np
 
 # See tracing.rooms.
 VALUES = {
+    "np.all": lambda a, v, p: np.all(a > 0, axis=1) & np.all(p, keepdims=True)[0],
+    "np.any": lambda a, v, p: np.any(a > 2, axis=1) | np.any(v < -5, keepdims=True)[0],
+    "np.argsort": lambda a, v, p: np.argsort(a, axis=0) + v.argsort(kind="stable"),
+    "np.average": lambda a, v, p: (
+        np.average(a, axis=0) + np.average(a, axis=1, weights=p, keepdims=True) + np.average(v)
+    ),
+    "np.count_nonzero": lambda a, v, p: np.count_nonzero(a > 0, axis=1) + np.count_nonzero(v - 1.5),
     "np.amax": lambda a, v, p: np.amax(a, axis=0) + np.amax(v),
     "np.amin": lambda a, v, p: np.amin(a, axis=0) + np.amin(v),
     "np.argmax": lambda a, v, p: np.argmax(a, axis=1) + np.argmax(v) + np.argmax(a > 0),
@@ -14,9 +21,15 @@ VALUES = {
     "np.ediff1d": lambda a, v, p: np.ediff1d(a) + np.ediff1d(v, to_begin=1, to_end=[2.0, 3.0])[0],
     "np.gradient": lambda a, v, p: [*np.gradient(a), np.gradient(v, 0.5, edge_order=2)],
     "np.max": lambda a, v, p: np.max(a, axis=(0, 1), keepdims=True) + np.max(a > v) + a.max(0),
+    "np.median": lambda a, v, p: np.median(a, axis=0, keepdims=True) + np.median(v) + np.median(a),
     "np.min": lambda a, v, p: np.min(a) + np.minimum.reduce(a, axis=-1, keepdims=True),
+    "np.percentile": lambda a, v, p: np.percentile(a, [0, 25, 90], axis=0) + np.percentile(v, 40),
     "np.prod": lambda a, v, p: a.prod() + np.prod(a, axis=0) + np.prod(a > 0, axis=0),
     "np.ptp": lambda a, v, p: np.ptp(a) + np.ptp(a, axis=1, keepdims=True),
+    "np.quantile": lambda a, v, p: np.quantile(a, 0.3, axis=1) * np.quantile(v, 0.6),
+    "np.sort": lambda a, v, p: np.sort(a) + np.sort(a, axis=0) + np.sort(a, axis=None)[:3],
+    "np.std": lambda a, v, p: a.std() + np.std(a, axis=0) + np.std(a > 0, ddof=1),
+    "np.var": lambda a, v, p: a.var() + np.var(a, axis=0) + np.var(a, axis=(0, 1), ddof=1),
 }
 if hasattr(np, "cumulative_sum"):
     VALUES |= {

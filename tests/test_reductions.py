@@ -1,6 +1,7 @@
 """Reductions over axes: values, derivatives, and their conventions at ties, zeros and NaN."""
 
 import itertools
+import math
 
 import autograd
 import autograd.numpy as anp
@@ -14,6 +15,12 @@ import buropt as bo
 NAN = float("nan")
 INF = float("inf")
 
+
+def apart(x):
+    """No two elements equal: a deviation has no derivative where all are."""
+    return x + np.sin(np.arange(1.0, 1 + math.prod(x.shape)).reshape(x.shape))
+
+
 # Whatever autograd differentiates as well, as functions of NumPy's or its module.
 REDUCTIONS = {
     "sum": lambda m, x, **kw: m.sum(x, **kw),
@@ -22,6 +29,9 @@ REDUCTIONS = {
     "amax": lambda m, x, **kw: m.amax(x, **kw),
     "min": lambda m, x, **kw: m.min(x, **kw),
     "amin": lambda m, x, **kw: m.amin(x, **kw),
+    "prod": lambda m, x, **kw: m.prod(1.0 + x / 50, **kw),
+    "var": lambda m, x, **kw: m.var(x, **kw),
+    "std": lambda m, x, **kw: m.std(apart(x), **kw),
     "ptp": lambda m, x, **kw: m.max(x, **kw) - m.min(x, **kw) if m is anp else m.ptp(x, **kw),
 }
 
@@ -208,6 +218,86 @@ def test_place_of_the_largest_as_an_index():
     value, gradient = bo.value_and_grad(f)(x)
     assert value == pytest.approx(np.sum(x.max(axis=1)), rel=1e-15)
     np.testing.assert_array_equal(gradient, x == x.max(axis=1, keepdims=True))
+
+
+def test_deviation_of_equal_elements():
+    """The derivative is 0, the smallest of the subgradients, at any order."""
+    x = np.full((2, 3), 0.5)
+    value, gradient = bo.value_and_grad(lambda x: np.sum(np.std(x, axis=1)))(x)
+    assert value == 0.0
+    np.testing.assert_array_equal(gradient, np.zeros((2, 3)))
+    hvp = bo.grad(lambda x: np.sum(bo.grad(lambda x: np.sum(np.std(x, axis=1)))(x)))(x)
+    np.testing.assert_array_equal(hvp, np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("options", [{"ddof": 1}, {"ddof": 1, "axis": 0}, {"ddof": 0.5, "axis": 1}])
+def test_degrees_of_freedom(options):
+    x = np.random.default_rng(0).standard_normal((4, 5))
+    for function in (np.var, np.std):
+        want = function(x, **options)
+        weights = np.linspace(1, 2, np.size(want)).reshape(np.shape(want))
+
+        def total(x, m=np, name=function.__name__, weights=weights):
+            return m.sum(weights * getattr(m, name)(x, **options))
+
+        value, gradient = bo.value_and_grad(total)(x)
+        assert value == pytest.approx(total(x), rel=1e-13)
+        expected = autograd.grad(lambda x, total=total: total(x, anp))(x)
+        np.testing.assert_allclose(gradient, expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="ddof and correction are one"):
+        bo.grad(lambda x: np.var(x, ddof=1, correction=1))(x)
+
+
+def test_weighted_means():
+    rng = np.random.default_rng(0)
+    x, w, v = rng.standard_normal((3, 4)), rng.uniform(1, 2, (3, 4)), rng.uniform(1, 2, 4)
+
+    def f(x, w, v):
+        mean, total = np.average(x, axis=0, weights=w, returned=True)
+        return np.sum(np.sin(mean) * total) + np.average(np.average(x, axis=1, weights=v) ** 2)
+
+    def by_hand(x, w, v):
+        total = anp.sum(w, axis=0)
+        mean = anp.sum(x * w, axis=0) / total
+        rows = x @ v / anp.sum(v)
+        return anp.sum(anp.sin(mean) * total) + anp.mean(rows**2)
+
+    value, gradients = bo.value_and_grad(f, (0, 1, 2))(x, w, v)
+    assert value == pytest.approx(by_hand(x, w, v), rel=1e-14)
+    for argnum, gradient in enumerate(gradients):
+        expected = autograd.grad(by_hand, argnum)(x, w, v)
+        np.testing.assert_allclose(gradient, expected, rtol=1e-12, atol=1e-14)
+    with pytest.raises(ValueError, match=r"weights of shape \(3,\) do not fit"):
+        bo.grad(lambda x: np.sum(np.average(x, axis=1, weights=np.ones(3))))(x)
+
+
+def test_what_is_left_out_gets_no_derivative():
+    x = np.array([[1.0, NAN, 3.0], [NAN, 2.0, NAN]])
+    expected = {
+        np.nansum: [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]],
+        np.nanmean: [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]],
+        np.nanprod: [[3.0, 0.0, 1.0], [0.0, 1.0, 0.0]],
+        np.nanmax: [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]],
+        np.nanmin: [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
+        np.nanvar: [[-1.0, 0.0, 1.0], [0.0, 0.0, 0.0]],
+        np.nanstd: [[-0.5, 0.0, 0.5], [0.0, 0.0, 0.0]],
+    }
+    for function, slopes in expected.items():
+        value, gradient = bo.value_and_grad(lambda x, f=function: np.sum(f(x, axis=1)))(x)
+        assert value == pytest.approx(np.sum(function(x, axis=1)), rel=1e-14)
+        np.testing.assert_allclose(gradient, slopes, rtol=1e-14, atol=1e-15, err_msg=str(function))
+
+
+def test_questions_about_all_elements():
+    def f(x, m):
+        answers = [np.all(m, axis=0), np.any(m, axis=0), np.all(m[:, :0]), np.any(m[:, :0])]
+        assert all(answer.dtype == bool for answer in answers)
+        counts = np.count_nonzero(m, axis=0)
+        assert counts.dtype == int
+        return np.sum(x * sum(k * answer for k, answer in enumerate(answers, 1))) + x @ counts
+
+    m = np.array([[True, True, False], [True, False, False]])
+    np.testing.assert_array_equal(bo.grad(f)(np.ones(3), m), [8.0, 6.0, 3.0])
 
 
 def test_kinds_of_results():

@@ -28,14 +28,12 @@ HINTS: dict[str, str] = {
     "apply_over_axes": "the function itself with axis=(0, 1)",
     "arange": "give np.arange plain numbers; shapes and ranges cannot depend on traced values",
     "argpartition": _OUTSIDE,
-    "argsort": _OUTSIDE,
     "argwhere": _UNKNOWN_SHAPE,
     "array2string": _PRINT,
     "array_equal": _COMPARE,
     "array_equiv": _COMPARE,
     "array_repr": _PRINT,
     "array_str": _PRINT,
-    "average": "np.mean(x), or np.sum(w * x) / np.sum(w)",
     "copyto": _IN_PLACE,
     "empty_like": "np.zeros_like(x)",
     "fft.fft": _COMPLEX,
@@ -98,8 +96,6 @@ HINTS: dict[str, str] = {
     "setxor1d": _UNKNOWN_SHAPE,
     "shares_memory": "leave it out; traced values have no memory",
     "sinc": "np.sin(np.pi * x) / (np.pi * x), away from 0",
-    "sort": "compute the order outside of the traced function",
-    "std": "np.sqrt(np.mean((x - np.mean(x)) ** 2))",
     "tolist": "keep the traced array as it is, without converting it to Python numbers",
     "trim_zeros": _UNKNOWN_SHAPE,
     "union1d": _UNKNOWN_SHAPE,
@@ -111,7 +107,6 @@ HINTS: dict[str, str] = {
     "unpackbits": _OUTSIDE,
     "unravel_index": "k // n and k % n",
     "unwrap": _OUTSIDE,
-    "var": "np.mean((x - np.mean(x)) ** 2)",
 }
 
 _SHAPE_HINTS: dict[str, str] = {

@@ -22,6 +22,7 @@ std::vector<Op> concatenate_ops();
 std::vector<Op> sum_ops();
 std::vector<Op> prod_ops();
 std::vector<Op> scan_ops();
+std::vector<Op> argsort_ops();
 std::vector<Op> batch_ops();
 std::vector<Op> matmul_ops();
 std::vector<Op> sparse_ops();

@@ -27,6 +27,7 @@ struct Registry {
              sum_ops,
              prod_ops,
              scan_ops,
+             argsort_ops,
              batch_ops,
              matmul_ops,
              sparse_ops,
