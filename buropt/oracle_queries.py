@@ -19,6 +19,8 @@ from buropt.queries import Queries
 from buropt.saving import save_arrays
 from buropt.tree import check_plain
 
+# Places in a parameter are numbers of the graph's dtype.
+_EXACT = {np.dtype(np.float32): 2**24, np.dtype(np.float64): 2**53}
 _ROWS = 8  # of a Hessian in one pass over the data
 
 
@@ -31,6 +33,16 @@ class OracleQueries(ABC):
     threads: int
     _objective: Objective
     _samples: OracleData
+
+    @abstractmethod
+    def grad(
+        self,
+        x: ArrayLike,
+        idx: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """Gradient of `value` at x, shape of `x`."""
 
     @abstractmethod
     def _weights_for(self, weights: ArrayLike | None, idx: ArrayLike | None) -> ArrayLike | None:
@@ -210,6 +222,74 @@ class OracleQueries(ABC):
     ) -> None:
         """Save `intermediates` in a file that `buropt.load_arrays` reads."""
         save_arrays(path, self.intermediates(x, idx, names))
+
+    def partial_grad(
+        self,
+        x: ArrayLike,
+        coords: ArrayLike,
+        idx: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """Entries of the gradient, ``grad(x, idx, weights)[coords]``, shape (len(coords),).
+
+        Only what they need is computed: of a parameter without coordinates, nothing; of a matrix
+        in a product, the lines of its factors. New coordinates need no new program as long as
+        about as many of them (up to the next power of two) lie in each parameter.
+
+        Parameters
+        ----------
+        x : array, shape (dim,)
+        coords : integer array, shape (k,)
+            Positions in the flat vector, 0 to dim - 1; repeats are allowed.
+        idx, weights
+            As for `grad`.
+        out : ndarray, shape (k,), optional
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            As `grad` does, and for coordinates that do not exist or are no integers.
+        """
+        at, _ = self._vector(x, "x")
+        chosen = self._coordinates(coords)
+        weights = self._weights_for(weights, idx)
+        offsets = np.asarray(self._objective.spec.offsets)
+        owner = np.searchsorted(offsets, chosen, side="right") - 1  # the parameter of each
+        order = np.argsort(owner, kind="stable")
+        sizes = np.bincount(owner, minlength=len(offsets))
+        counts = [0 if size == 0 else 1 << (int(size) - 1).bit_length() for size in sizes]
+        ends = np.cumsum(counts)
+        # Where each coordinate stands among the places; those beyond the last one are spare.
+        starts = ends - counts
+        slots = np.concatenate([np.arange(k, k + n) for k, n in zip(starts, sizes, strict=True)])
+        within = (chosen - offsets[owner])[order]
+        if within.max() >= _EXACT[self.dtype]:
+            return np.take(self.grad(x, idx, weights), chosen, out=out)
+        places = np.zeros(int(ends[-1]), self.dtype)
+        places[slots] = within
+        query = self._queries.partial(weights is not None, tuple(counts))
+        entries = self._ask(query, [at, places], idx, weights)
+        result = np.empty(chosen.size, self.dtype) if out is None else out
+        if out is not None and (not isinstance(out, np.ndarray) or out.shape != chosen.shape):
+            raise ValueError(f"out must be an array of shape {chosen.shape}")
+        result[order] = entries[slots]
+        return result
+
+    def _coordinates(self, coords: ArrayLike) -> NDArray[np.int64]:
+        chosen = np.asarray(coords)
+        if chosen.ndim != 1 or chosen.size == 0 or chosen.dtype.kind not in "iu":
+            raise ValueError(
+                "coords must be a non-empty 1-D array of integers, got dtype "
+                f"{chosen.dtype} and shape {chosen.shape}"
+            )
+        low, high = int(chosen.min()), int(chosen.max())
+        if low < 0 or high >= self.dim:
+            raise IndexError(
+                f"coords contains {low if low < 0 else high}, but coordinates go from 0 to "
+                f"{self.dim - 1}"
+            )
+        return chosen.astype(np.int64, copy=False)
 
     # How they are asked
 

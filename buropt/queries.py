@@ -6,6 +6,7 @@ asked for and bound to the data.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -16,6 +17,8 @@ from buropt.objective import Objective
 from buropt.oracle_data import OracleData
 
 Shape: TypeAlias = tuple[int, ...]
+
+_MAX_PARTIAL = 64  # programs for entries of the gradient, one for each choice of counts
 
 
 class Queries:
@@ -28,6 +31,7 @@ class Queries:
         self._dim = objective.spec.dim
         self._offsets = objective.spec.offsets
         self._compiled: dict[Any, _core.Query | None] = {}
+        self._partial: OrderedDict[Any, None] = OrderedDict()  # keys, the last used at the end
 
     def hessian_products(self, weighted: bool, count: int) -> _core.Query:
         """Of (x, v), v of shape (count, dim): the rows H v_k, forward over reverse."""
@@ -132,6 +136,37 @@ class Queries:
             if query is not None:
                 programs[name + " with weights" * (detail is True)] = query.describe()
         return programs
+
+    def partial(self, weighted: bool, counts: tuple[int, ...]) -> _core.Query:
+        """Of (x, places): entries of the gradient, counts[k] of parameter k.
+
+        The places are positions within their parameter, those of the first parameter first.
+        """
+
+        def make() -> _core.Query:
+            objective = self._objective.copy()
+            touched = [k for k, count in enumerate(counts) if count]
+            starts = [sum(counts[:k]) for k in touched]
+            places = [objective.builder.input(f"places[{k}]", (counts[k],)) for k in touched]
+            gradient = objective.gradient(weighted)
+            outputs = objective.builder.restrict([gradient[k] for k in touched], places)
+            size = (sum(counts),)
+            return self._compile(
+                objective,
+                outputs,
+                [(0, start) for start in starts],
+                ("out", size, False),
+                [("places", size)],
+                [("vector", 1, start) for start in starts],
+            )
+
+        key = ("partial", weighted, counts)
+        query = self._find(key, make)
+        self._partial[key] = None
+        self._partial.move_to_end(key)
+        if len(self._partial) > _MAX_PARTIAL:
+            del self._compiled[self._partial.popitem(last=False)[0]]
+        return query
 
     def _row_gradients(self, objective: Objective, value: int) -> list[int]:
         """The gradients of a sample's value, not summed over the samples."""

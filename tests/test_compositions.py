@@ -132,6 +132,8 @@ def test_oracles(program, data_first):
     np.testing.assert_allclose(value, np.mean(values), **CLOSE)
     np.testing.assert_allclose(mean, expected.mean(axis=0), **CLOSE)
     np.testing.assert_allclose(oracle.per_sample_grads(x), expected, **CLOSE)
+    coords = np.arange(oracle.dim)[::-3]
+    np.testing.assert_allclose(oracle.partial_grad(x, coords), mean[coords], **CLOSE)
     products = [oracle.flatten(hessian_product(point, *row)) for row in rows]
     assume(np.isfinite(products).all())
     np.testing.assert_allclose(oracle.hvp(x, v), np.mean(products, axis=0), rtol=1e-8, atol=1e-9)

@@ -309,6 +309,16 @@ void bind_graph(nb::module_& m) {
           },
           "outputs"_a, "wrt"_a, "tangents"_a)
       .def(
+          "restrict",
+          [](Builder& b, const std::vector<NodeId>& nodes, const std::vector<NodeId>& places) {
+            if (nodes.size() != places.size()) {
+              raise(ErrorKind::value, "buropt.restrict: %zu nodes but %zu places", nodes.size(),
+                    places.size());
+            }
+            return restrict_to(b, checked(b, nodes), checked(b, places));
+          },
+          "nodes"_a, "places"_a)
+      .def(
           "build",
           [](const Builder& b, const std::vector<NodeId>& outputs, std::vector<std::string> names) {
             checked(b, outputs);

@@ -302,7 +302,10 @@ class Planner {
     std::int64_t size = node.type.batched ? node.type.size() : 0;
     for (const NodeId input : node.inputs) {
       if (g_.node(input).type.csr) return 0;  // depends on the data: the engine adds it
-      if (g_.node(input).type.batched) size = std::max(size, g_.node(input).type.size());
+      const bool is_read = !op(node.op).picks || input != node.inputs[0];
+      if (is_read && g_.node(input).type.batched) {
+        size = std::max(size, g_.node(input).type.size());
+      }
     }
     if (op(node.op).work == nullptr) return kElementWork * size;
     std::vector<Type> types;

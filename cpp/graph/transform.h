@@ -29,6 +29,11 @@ std::vector<NodeId> grad(Builder& builder, NodeId output, std::span<const NodeId
 std::vector<NodeId> jvp(Builder& builder, std::span<const NodeId> outputs,
                         std::span<const NodeId> wrt, std::span<const NodeId> tangents);
 
+/// The elements of the nodes at some places, flat(node)[places], one node for each; the places are
+/// values of the graph of shape (m,). Only what those elements need is computed.
+std::vector<NodeId> restrict_to(Builder& builder, std::span<const NodeId> nodes,
+                                std::span<const NodeId> places);
+
 /// The same values with the formulas of fused derivatives, which have no derivative rule, written
 /// out. A wrt keeps its number.
 std::vector<NodeId> expand_fused(Builder& builder, std::span<const NodeId> outputs,

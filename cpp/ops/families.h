@@ -27,6 +27,7 @@ std::vector<Op> batch_ops();
 std::vector<Op> matmul_ops();
 std::vector<Op> sparse_ops();
 std::vector<Op> take_ops();
+std::vector<Op> index_ops();
 std::vector<Op> extremum_ops();
 std::vector<Op> norm_ops();
 std::vector<Op> linalg_ops();

@@ -185,6 +185,8 @@ struct Op {
   bool alias = false;
   /// Never merged with an equal node nor folded into a constant.
   bool opaque = false;
+  /// Reads no more of its first operand than the result holds.
+  bool picks = false;
   /// Result may overwrite an operand of the same size.
   bool in_place = false;
   /// Where tests sample the operands: a range for each of the first few.

@@ -32,6 +32,7 @@ struct Registry {
              matmul_ops,
              sparse_ops,
              take_ops,
+             index_ops,
              extremum_ops,
              norm_ops,
              linalg_ops,

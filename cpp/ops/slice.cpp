@@ -148,6 +148,7 @@ std::vector<Op> slice_ops() {
   slice.name = "slice";
   slice.doc = "Part of an array: x[start:stop:step, ...].";
   slice.attributes = {"starts", "sizes", "steps"};
+  slice.picks = true;
   slice.infer = infer_slice;
   slice.linearity = Linearity::jointly;
   slice.reverse = reverse_slice;

@@ -87,6 +87,27 @@ void dot_vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
   });
 }
 
+/// The columns of a row are in order.
+template <class T>
+void take_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const auto* rows = buffer_as<const CsrRows<T>>(frame, s.in[0]);
+  const T* wanted = buffer_as<const T>(frame, s.in[1]);
+  T* out = buffer_as<T>(frame, s.out);
+  for (std::int64_t i = 0; i < rows->n; ++i, wanted += s.numbers[1]) {
+    const std::int64_t row = rows->row(i);
+    const std::int32_t* begin = rows->columns + rows->row_starts[row];
+    const std::int32_t* end = rows->columns + rows->row_starts[row + 1];
+    for (std::int64_t k = 0; k < s.numbers[0]; ++k) {
+      const auto column = static_cast<std::int32_t>(wanted[k]);
+      const std::int32_t* found = std::lower_bound(begin, end, column);
+      const bool is_stored = found != end && *found == column;
+      const T value =
+          rows->values == nullptr || !is_stored ? T(1) : rows->values[found - rows->columns];
+      *out++ = is_stored ? value : T(0);
+    }
+  }
+}
+
 template <class T>
 void dot_kernel(const Instruction& s, const Frame& frame) noexcept {
   const auto* rows = buffer_as<const CsrRows<T>>(frame, s.in[0]);
@@ -177,7 +198,26 @@ std::vector<Op> sparse_ops() {
     s.numbers = {c.out.shape.rank() == 2 ? c.out.shape[1] : 0};
     s.run = c.out.dtype == DType::float32 ? dot_sum_kernel<float> : dot_sum_kernel<double>;
   };
-  return {dot, vjp, sum};
+
+  Op take;
+  take.name = "sparse_take";
+  take.doc = "Entries of a sparse row at some columns; 0 where it has none.";
+  take.arity = 2;
+  take.derived = true;
+  take.batching = Batching::spreads;
+  take.infer = [](std::span<const Type> in, const Attributes&) {
+    check_row(in, "sparse_take");
+    Type out = in[1];
+    out.batched = true;
+    return out;
+  };
+  take.reverse = [](Emitter&, const NodeView&, NodeId, std::span<NodeId>) {};
+  take.forward = [](Emitter&, const NodeView&, std::span<const NodeId>) { return kNone; };
+  take.lower = [](const LowerContext& c, Instruction& s) {
+    s.numbers = {c.in[1].size(), c.in[1].batched ? c.in[1].size() : 0};
+    s.run = c.out.dtype == DType::float32 ? take_kernel<float> : take_kernel<double>;
+  };
+  return {dot, vjp, sum, take};
 }
 
 }  // namespace buropt

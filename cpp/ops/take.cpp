@@ -238,6 +238,7 @@ std::vector<Op> family(std::string_view doc) {
   take.arity = 2;
   take.attributes = {"axis"};
   take.infer = infer_take<F>;
+  take.picks = true;
   take.reverse = reverse_take<F>;
   take.linearity = Linearity::first;
   take.lower = [](const LowerContext& c, Instruction& s) {
