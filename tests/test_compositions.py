@@ -74,7 +74,8 @@ def autograd_results(program, inputs, directions):
 def test_functions(program, layout):
     inputs = tuple(inputs_of(program.shapes, layout))
     directions = tuple(inputs_of(program.shapes, 0, seed=1))
-    value, gradients, products = autograd_results(program, inputs, directions)
+    with np.errstate(all="ignore"):  # autograd's tanh overflows where NumPy's does not
+        value, gradients, products = autograd_results(program, inputs, directions)
     assume(all(np.isfinite(one).all() for one in products))  # autograd overflows first
     np.testing.assert_allclose(program(np, *inputs), value, **CLOSE)
 
@@ -126,7 +127,10 @@ def test_oracles(program, data_first):
 
     hessian_product = autograd.grad(along)
     rows = list(zip(*data, strict=True))
-    expected = np.array([oracle.flatten(gradient(point, *row)) for row in rows])
+    with np.errstate(all="ignore"):
+        expected = np.array([oracle.flatten(gradient(point, *row)) for row in rows])
+        products = [oracle.flatten(hessian_product(point, *row)) for row in rows]
+    assume(np.isfinite(products).all())
     values = [loss(point, *row) for row in rows]
     value, mean = oracle.value_and_grad(x)
     np.testing.assert_allclose(value, np.mean(values), **CLOSE)
@@ -134,8 +138,6 @@ def test_oracles(program, data_first):
     np.testing.assert_allclose(oracle.per_sample_grads(x), expected, **CLOSE)
     coords = np.arange(oracle.dim)[::-3]
     np.testing.assert_allclose(oracle.partial_grad(x, coords), mean[coords], **CLOSE)
-    products = [oracle.flatten(hessian_product(point, *row)) for row in rows]
-    assume(np.isfinite(products).all())
     np.testing.assert_allclose(oracle.hvp(x, v), np.mean(products, axis=0), rtol=1e-8, atol=1e-9)
 
 
