@@ -62,6 +62,14 @@ void vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
                 reinterpret_cast<T*>(frame.scratch));
 }
 
+/// Each product of a query with the keys it sees, and each exponential.
+template <bool vjp>
+std::int64_t work(std::span<const Type> in, const Type&, const Attributes& attributes) {
+  const AttentionShape a = shape_of(in.back().shape, attributes);
+  const std::int64_t pairs = a.causal ? a.length * (a.length + 1) / 2 : a.length * a.length;
+  return a.heads * pairs * ((vjp ? 5 : 2) * a.width + 4);
+}
+
 template <bool vjp>
 void lower(const LowerContext& c, Instruction& s) {
   const AttentionShape a = shape_of(c.in.back().shape, c.attributes);
@@ -169,6 +177,7 @@ std::vector<Op> attention_ops() {
   op.attributes = {"n_heads", "causal"};
   op.infer = infer;
   op.reverse = reverse;
+  op.work = work<false>;
   op.lower = lower<false>;
 
   Op vjp;
@@ -179,6 +188,7 @@ std::vector<Op> attention_ops() {
   vjp.derived = true;
   vjp.infer = infer_vjp;
   vjp.expand = expand_vjp;
+  vjp.work = work<true>;
   vjp.lower = lower<true>;
   return {op, vjp};
 }

@@ -46,6 +46,23 @@ void reverse(Emitter& e, const NodeView& node, NodeId cotangent, std::span<NodeI
   cotangents[0] = e.emit("broadcast_to", {spread}, Attributes({whole.begin(), whole.end()}));
 }
 
+/// Leading axes are summed together with the samples. (A number for each sample stays one: its sum
+/// is then the same in every program.)
+NodeId batch_sum(Emitter& e, std::span<const NodeId> inputs, const Attributes& attributes) {
+  const std::array<Type, 1> in{e.type(inputs[0])};
+  const std::vector<bool> summed = reduced_axes(kName, in[0].shape, attributes);
+  std::int64_t leading = 0;
+  for (int axis = 0; axis < in[0].shape.rank(); ++axis) {
+    if (!summed[static_cast<std::size_t>(axis)]) continue;
+    if (axis != leading) return kNone;
+    ++leading;
+  }
+  if (leading == 0 || leading == in[0].shape.rank()) return kNone;
+  const Shape shape = infer(in, attributes).shape;
+  const NodeId total = e.emit("batch_sum", {inputs[0]}, Attributes({leading}));
+  return e.emit("reshape", {total}, Attributes({shape.begin(), shape.end()}));
+}
+
 /// (kept, summed, kept): the builder has split any other sum.
 AroundAxis around(const Shape& shape, const Attributes& attributes) {
   const auto found = around_reduced(shape, reduced_axes(kName, shape, attributes));
@@ -90,6 +107,7 @@ std::vector<Op> sum_ops() {
   op.infer = infer;
   op.linearity = Linearity::jointly;
   op.reverse = reverse;
+  op.batch_sum = batch_sum;
   op.lower = lower;
   op.elements = elements;
   return {op};
