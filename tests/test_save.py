@@ -91,9 +91,12 @@ ORACLES = {
 def results(oracle):
     """Bits of all that an oracle computes."""
     x = rng().standard_normal(oracle.dim).astype(oracle.dtype)
+    v = rng().standard_normal(oracle.dim).astype(oracle.dtype)
     found = [oracle.value(x), oracle.grad(x), *oracle.value_and_grad(x), oracle.x0]
+    found += [oracle.hvp(x, v), oracle.jvp(x, v)]
     if oracle.n_samples:
         found += [oracle.grad(x, [1, 3, 3]), oracle.grad(x, [2], [0.5]), oracle.worker_grads(x)]
+        found.append(oracle.per_sample_grads(x))
     return [np.asarray(each).tobytes() for each in found]
 
 

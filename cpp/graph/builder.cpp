@@ -109,6 +109,10 @@ std::vector<NodeId> Builder::add_graph(const Graph& graph, std::span<const NodeI
   }
   std::vector<NodeId> here;
   here.reserve(graph.nodes.size());
+  if (graph.nodes.size() > graph_.nodes.size()) {  // else growth as usual is cheap enough
+    graph_.nodes.reserve(graph_.nodes.size() + graph.nodes.size());
+    seen_.reserve(seen_.size() + graph.nodes.size());
+  }
   std::vector<NodeId> operands;
   for (const Node& node : graph.nodes) {
     if (node.type.dtype != dtype_) {

@@ -297,7 +297,8 @@ class GraphReader {
         "node " + std::to_string(graph_->nodes.size()) + " (" + std::string(record.name) + "): ";
     node.op = id;
     const std::size_t n = r_.count();
-    if (record.arity >= 0 && n != static_cast<std::size_t>(record.arity)) {
+    // Rules of primitives with any number of operands count on one.
+    if (record.arity >= 0 ? n != static_cast<std::size_t>(record.arity) : n == 0) {
       r_.fail(where + "it has " + std::to_string(n) + " operands");
     }
     std::vector<Type> types;

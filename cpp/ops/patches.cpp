@@ -134,7 +134,8 @@ Op patches_op() {
 
 Windows windows_of(const Attributes& attributes) {
   const std::span<const std::int64_t> steps = attributes[2];
-  return windows_of(Shape(attributes[0]), attributes[1], steps.first(2), steps.subspan(2));
+  const std::size_t half = std::min<std::size_t>(2, steps.size());
+  return windows_of(Shape(attributes[0]), attributes[1], steps.first(half), steps.subspan(half));
 }
 
 Op patches_vjp_op() {

@@ -9,8 +9,12 @@
 #include "base/pool.h"
 #include "exec/engine.h"
 #include "graph/builder.h"
+#include "graph/transform.h"
 
 using namespace buropt;
+
+/// In fuzz_graphs.cpp; returns how many results were wrong.
+int fuzz_graphs();
 
 namespace {
 
@@ -159,6 +163,7 @@ int main() {
   for (const std::int64_t count : {1, 2, 3, 5, 8, 9, 17, 100, 257, 3001}) {
     failures += !equal(evaluate_layer(*engine, w, count, 3), evaluate_layer(*engine, w, count, 1));
   }
+  failures += fuzz_graphs();
   std::printf("%d wrong results\n", failures);
   return failures == 0 ? 0 : 1;
 }
