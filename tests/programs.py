@@ -172,6 +172,19 @@ def matrix(draw, *shapes):
     return {} if all(len(shape) == 2 for shape in shapes) else None
 
 
+def doubled(draw, shape):
+    return axis_of(draw, shape) if 2 * math.prod(shape) <= MOST_ELEMENTS else None
+
+
+def contracted(draw, a, b):
+    pairs = [(i, j) for i in range(len(a)) for j in range(len(b)) if a[i] == b[j] > 0]
+    if not pairs:
+        return None
+    i, j = draw(st.sampled_from(pairs))
+    size = math.prod(a[:i] + a[i + 1 :] + b[:j] + b[j + 1 :])
+    return {"axes": ([i], [j])} if size <= MOST_ELEMENTS else None
+
+
 def small_matrices(draw, a, b):
     return small(draw, a, b) if len(a) == len(b) == 2 else None
 
@@ -236,6 +249,15 @@ CALLS: dict[str, Call] = {
     "prod": Call(lambda np, x, axis: np.prod(1.0 + 0.1 * x, axis), 1, one_axis),
     "cumsum": Call(lambda np, x, axis: np.cumsum(x, axis), 1, one_axis),
     "diff": Call(lambda np, x, axis: np.diff(x, axis=axis), 1, at_least_two),
+    "var": Call(lambda np, x, axis: np.var(x, axis), 1, one_axis),
+    "std": Call(lambda np, x, axis: np.sqrt(0.1 + np.var(x, axis)), 1, one_axis),
+    "sort": Call(lambda np, x, axis: np.sort(x, axis), 1, at_least_two),
+    "roll": Call(lambda np, x, axis: np.roll(x, 2, axis), 1, axis_of),
+    "repeat": Call(lambda np, x, axis: np.repeat(x, 2, axis=axis), 1, doubled),
+    "tile": Call(lambda np, x, axis: np.tile(x, 2), 1, doubled),
+    "tril": Call(lambda np, x: np.tril(x), 1, matrix),
+    "triu": Call(lambda np, x: np.triu(x), 1, matrix),
+    "tensordot": Call(lambda np, a, b, axes: np.tensordot(a, b, axes), 2, contracted),
     "reshape": Call(lambda np, x, shape: np.reshape(x, shape), 1, new_shape),
     "ravel": unary(lambda np, x: np.ravel(x)),
     "transpose": Call(lambda np, x, axes: np.transpose(x, axes), 1, permutation),

@@ -22,6 +22,24 @@ class Autograd:
         return x[(slice(None),) * axis + (indices,)]
 
     @staticmethod
+    def repeat(x, repeats, axis):
+        axis %= x.ndim
+        return AUTOGRAD.take(x, np.repeat(np.arange(x.shape[axis]), repeats), axis)
+
+    @staticmethod
+    def tile(x, reps):
+        return anp.concatenate([x] * reps, axis=-1)
+
+    @staticmethod
+    def sort(x, axis):
+        values = x
+        while isinstance(values, autograd.tracer.Box):
+            values = values._value
+        places = list(np.ogrid[tuple(slice(n) for n in x.shape)])
+        places[axis] = np.argsort(values, axis)
+        return x[tuple(places)]
+
+    @staticmethod
     def flip(x, axis):
         return x[(slice(None),) * (axis % x.ndim) + (slice(None, None, -1),)]
 
@@ -145,7 +163,7 @@ def test_nearly_every_call_is_drawn():
     """What the strategy cannot produce would be tested by nothing."""
     seen = set()
 
-    @settings(max_examples=100, database=None, derandomize=True)
+    @settings(max_examples=200, database=None, derandomize=True)
     @given(program=programs())
     def collect(program):
         seen.update(name for name, _, _ in program.steps)
