@@ -210,6 +210,17 @@ def test_batched_is_the_mean_over_samples(name, dtype):
         assert oracle.per_sample_grads(oracle.x0, [i])[0].tobytes() == rows[i].tobytes()
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_some_coordinates_of_a_gradient(name):
+    loss, params = MODELS[name]
+    oracle = bo.compile(loss, params, data=(RNG.standard_normal((5, 12)), RNG.integers(0, 4, 5)))
+    gradient = oracle.grad(oracle.x0)
+    coords = np.arange(oracle.dim)[:: max(1, oracle.dim // 9)]
+    for chosen in (coords, coords[-1:], [oracle.dim - 1, 0]):
+        part = oracle.partial_grad(oracle.x0, chosen)
+        np.testing.assert_allclose(part, gradient[chosen], rtol=1e-12, atol=1e-14)
+
+
 def test_weights_shared_by_samples_go_through_one_product():
     """The activations of a tile are the rows of one matrix, and so are their cotangents."""
     loss = nn.models.gpt_loss

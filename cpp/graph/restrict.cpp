@@ -90,6 +90,9 @@ class Restrict {
     const Op& record = op(node.op);
     const std::string_view name = record.name;
     if (record.elementwise) return elementwise(node, places);
+    const bool sums_axes =
+        name == "batch_sum" && !(b_.type(node.inputs[0]).shape == node.type.shape);
+    if (sums_axes) return batch_sum(node, places);
     if (name == "reshape" || name == "to_batched" || name == "batch_sum") {
       return same_places(node, places);
     }
@@ -138,6 +141,19 @@ class Restrict {
       if (op(node.op).name == "reshape") return value;
       const NodeId batched = b_.emit("to_batched", {value});
       return op(node.op).name == "to_batched" ? batched : b_.emit("batch_sum", {batched});
+    };
+  }
+
+  /// A sum over the samples and over leading axes of each.
+  Make batch_sum(const Node& node, NodeId places) {
+    const NodeId input = node.inputs[0];
+    const std::int64_t size = node.type.size();
+    const std::int64_t terms = b_.type(input).size() / std::max<std::int64_t>(1, size);
+    const NodeId chosen = spread(places, spread({0}, terms, size));
+    ask(input, chosen);
+    return [this, input, chosen, places, terms] {
+      const NodeId sums = sum_rows(reshape(at(input, chosen), {count(places), terms}));
+      return b_.emit("batch_sum", {b_.emit("to_batched", {sums})});
     };
   }
 
