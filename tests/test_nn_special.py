@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.special
+from hypothesis import given
+from hypothesis import strategies as st
 from tracing import evaluate
 
 import buropt as bo
@@ -155,6 +157,63 @@ def test_normalizations_of_special_rows(dtype):
     large = np.array([1e4 + 1, 1e4 - 1], dtype)  # the mean is taken off before squaring
     np.testing.assert_allclose(evaluate(nn.layer_norm, large, dtype=dtype), [1, -1], rtol=1e-5)
     np.testing.assert_array_equal(evaluate(nn.rms_norm, np.zeros(3, dtype), dtype=dtype), [0, 0, 0])
+
+
+# ---- rows
+
+
+ROW_FUNCTIONS = {
+    "softmax": (nn.softmax, lambda x: scipy.special.softmax(x, axis=-1)),
+    "log_softmax": (nn.log_softmax, lambda x: scipy.special.log_softmax(x, axis=-1)),
+    "logsumexp": (
+        lambda x: nn.logsumexp(x, axis=-1, keepdims=True),
+        lambda x: scipy.special.logsumexp(x, axis=-1, keepdims=True),
+    ),
+    "layer_norm": (
+        nn.layer_norm,
+        lambda x: (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5),
+    ),
+    "rms_norm": (nn.rms_norm, lambda x: x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5)),
+}
+
+
+@given(
+    name=st.sampled_from(sorted(ROW_FUNCTIONS)),
+    rows=st.integers(0, 35),
+    n=st.integers(1, 70),
+    dtype=st.sampled_from([np.float64, np.float32]),
+    seed=st.integers(0, 99),
+)
+def test_a_row_has_the_same_bits_wherever_it_stands(name, rows, n, dtype, seed):
+    function, reference = ROW_FUNCTIONS[name]
+    x = (3 * np.random.default_rng(seed).standard_normal((rows, n))).astype(dtype)
+
+    def both(x):
+        weights = np.arange(x.shape[-1]) / 7
+        return function(x), bo.grad(lambda x: np.sum(weights * function(x)))(x)
+
+    values, gradients = evaluate(both, x, dtype=dtype)
+    tolerance = 2e-5 if dtype == np.float32 else 1e-13
+    expected = reference(x.astype(np.float64))
+    np.testing.assert_allclose(values, expected, rtol=tolerance, atol=tolerance)
+    for i in range(0, rows, 5):
+        value, gradient = evaluate(both, x[i], dtype=dtype)
+        assert value.tobytes() == values[i].tobytes()
+        assert gradient.tobytes() == gradients[i].tobytes()
+
+
+def test_empty_rows():
+    assert evaluate(nn.softmax, np.zeros((2, 0))).shape == (2, 0)
+    assert evaluate(nn.layer_norm, np.zeros((2, 0))).shape == (2, 0)
+    empty = evaluate(lambda x: nn.logsumexp(x, axis=1), np.zeros((2, 0)))
+    np.testing.assert_array_equal(empty, [-INF, -INF])
+    for shape in ((0, 3), (2, 0, 3), (0, 2, 3)):
+        x = np.zeros(shape)
+        assert evaluate(lambda x: nn.attention(x, x, x), x).shape == shape
+    weight = np.ones((6, 3))
+    assert nn.causal_self_attention(np.zeros((0, 3)), weight, n_heads=2).shape == (0, 2)
+    traced = evaluate(lambda x: nn.causal_self_attention(x, weight, n_heads=2), np.zeros((0, 3)))
+    assert traced.shape == (0, 2)
 
 
 # ---- batches

@@ -86,7 +86,8 @@ def logsumexp(x: Array, axis: int | tuple[int, ...] | None = None, keepdims: boo
     listed = range(array.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     axes = [checked_axis("logsumexp", k, array) for k in listed]
     kept = [k for k in range(array.ndim) if k not in axes]
-    rows = array.transpose([*kept, *axes]).reshape([*(array.shape[k] for k in kept), -1])
+    length = math.prod(array.shape[k] for k in axes)
+    rows = array.transpose([*kept, *axes]).reshape([*(array.shape[k] for k in kept), length])
     result = trace.emit("logsumexp", (rows,))
     shape = [1 if k in axes else extent for k, extent in enumerate(array.shape)]
     return result.reshape(shape) if keepdims else result

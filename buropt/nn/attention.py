@@ -41,7 +41,7 @@ def attention(q: Array, k: Array, v: Array, causal: bool = True) -> Array:
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
     if causal:
         scores = np.where(np.tri(*scores.shape[-2:]) > 0, scores, -np.inf)
-    return softmax(scores) @ v
+    return (softmax(scores) if scores.size else scores) @ v
 
 
 def causal_self_attention(
@@ -98,8 +98,9 @@ def _heads(qkv: Array, n_heads: int, causal: bool) -> Array:
         attributes = {"n_heads": n_heads, "causal": int(causal)}
         y: Array = trace.emit("attention", (qkv,), attributes)
         return y
-    q, k, v = qkv.reshape(len(qkv), 3, n_heads, -1).transpose(1, 2, 0, 3)
-    return attention(q, k, v, causal).swapaxes(0, 1).reshape(len(qkv), -1)
+    length, columns = qkv.shape[0], qkv.shape[1] // 3
+    q, k, v = qkv.reshape(length, 3, n_heads, columns // n_heads).transpose(1, 2, 0, 3)
+    return attention(q, k, v, causal).swapaxes(0, 1).reshape(length, columns)
 
 
 def _by_packed_rows(q: Array, k: Array, v: Array, causal: bool) -> Array:
@@ -107,12 +108,17 @@ def _by_packed_rows(q: Array, k: Array, v: Array, causal: bool) -> Array:
     trace = trace_of(q, k, v)
     assert trace is not None
     length, width = q.shape[-2:]
+    n_heads = math.prod(q.shape[:-2])
+    if n_heads * width == 0:
+        return trace.lift(v)
     parts = [
-        trace.lift(part).reshape(-1, length, width).swapaxes(0, 1).reshape(length, -1)
+        trace.lift(part)
+        .reshape(n_heads, length, width)
+        .swapaxes(0, 1)
+        .reshape(length, n_heads * width)
         for part in (q, k, v)
     ]
-    n_heads = parts[0].shape[1] // width if width else 1
     attributes = {"n_heads": n_heads, "causal": int(causal)}
     rows: Array = np.concatenate(parts, axis=1)
     y = trace.emit("attention", (rows,), attributes)
-    return y.reshape(length, -1, width).swapaxes(0, 1).reshape(q.shape)
+    return y.reshape(length, n_heads, width).swapaxes(0, 1).reshape(q.shape)
