@@ -233,7 +233,10 @@ void lower_vjp(const LowerContext& c, Instruction& s) {
 }
 
 void vjp_elements(ElementEmitter& e) {
-  const auto [outer, n, inner] = around(kVjp, e.out_type().shape, e.attributes());
+  const AroundAxis around_axes = around(kVjp, e.out_type().shape, e.attributes());
+  const std::int64_t outer = around_axes.outer;
+  const std::int64_t n = around_axes.n;
+  const std::int64_t inner = around_axes.inner;
   for (std::int64_t o = 0; o < outer; ++o) {
     for (std::int64_t i = 0; i < inner; ++i) {
       const auto at = [&](std::int64_t r) { return (o * n + r) * inner + i; };

@@ -202,9 +202,10 @@ void lower(const LowerContext& c, Instruction& s) {
 /// Calls f(element, previous element or -1) for every element, in the order of the scans.
 template <class F>
 void for_elements(const ElementEmitter& e, F&& f) {
-  const auto [outer, n, inner] =
-      around_axis(e.out_type().shape, static_cast<int>(e.attributes()[0][0]));
-  for (std::int64_t o = 0; o < outer; ++o) {
+  const AroundAxis around = around_axis(e.out_type().shape, static_cast<int>(e.attributes()[0][0]));
+  const std::int64_t n = around.n;
+  const std::int64_t inner = around.inner;
+  for (std::int64_t o = 0; o < around.outer; ++o) {
     for (std::int64_t i = 0; i < inner; ++i) {
       for_places(n, flag(e.attributes(), 1), [&](std::int64_t k, std::int64_t previous) {
         const std::int64_t first = o * n * inner + i;
