@@ -313,7 +313,7 @@ void Engine::run_slot(const Run& run, std::int64_t task, ThreadState& state) con
   const std::int64_t tiles = (batch.count + rows - 1) / rows;
 
   std::byte* accumulators = w.slots.data() + task * program_.accumulator_bytes;
-  std::memset(accumulators, 0, at(program_.accumulator_bytes));
+  std::fill_n(accumulators, program_.accumulator_bytes, std::byte{0});
   for (std::size_t b = 0; b < program_.places.size(); ++b) {
     if (program_.places[b].where == Where::accumulator) {
       state.buffers[b] = accumulators + program_.places[b].offset;
