@@ -1,4 +1,7 @@
-"""Conventions at kinks, poles, borders and infinities: see test_conventions.py."""
+"""Conventions at kinks, poles, borders, infinities, and of special functions.
+
+See test_conventions.py.
+"""
 
 import numpy as np
 import pytest

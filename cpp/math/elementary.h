@@ -3,9 +3,13 @@
 // range (inverse hyperbolic and trigonometric functions: 3), and IEEE special values.
 #pragma once
 
+#include "math/bessel.h"
 #include "math/cbrt.h"
+#include "math/entropy.h"
 #include "math/error_function.h"
 #include "math/exp.h"
+#include "math/exprel.h"
+#include "math/gamma.h"
 #include "math/hyperbolic.h"
 #include "math/hypot.h"
 #include "math/inverse_hyperbolic.h"

@@ -82,6 +82,7 @@ inline Symbol operator!(Symbol a) { return apply("logical_not", {a}); }
 inline Symbol select(Symbol mask, Symbol a, Symbol b) { return apply("where", {mask, a, b}); }
 inline Symbol exp(Symbol x) { return apply("exp", {x}); }
 inline Symbol log(Symbol x) { return apply("log", {x}); }
+inline Symbol log1p(Symbol x) { return apply("log1p", {x}); }
 inline Symbol sin(Symbol x) { return apply("sin", {x}); }
 inline Symbol cos(Symbol x) { return apply("cos", {x}); }
 inline Symbol sqrt(Symbol x) { return apply("sqrt", {x}); }

@@ -73,3 +73,15 @@ def nan_to_num(
 def real(trace: Trace, val: Any) -> Tracer:
     """The number itself: traced values are real."""
     return trace.lift(val).real
+
+
+@function(np.sinc, "x")
+def sinc(trace: Trace, x: Any) -> Tracer:
+    """`sin(pi x) / (pi x)`, exactly 0 at whole numbers, with all its derivatives at 0."""
+    return trace.emit("sinc", (trace.lift(x),))
+
+
+@function(np.i0, "x")
+def i0(trace: Trace, x: Any) -> Tracer:
+    """The modified Bessel function of order 0."""
+    return trace.emit("iv", (trace.lift(x),), {"n": 0})
