@@ -16,7 +16,7 @@ from buropt.build import build
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 GUIDE = ROOT / "docs" / "getting-started.md"
-NETWORKS = ROOT / "docs" / "nn.md"
+PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if "```python\n" in page.read_text()]
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -41,9 +41,9 @@ def test_readme_example(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("page", [GUIDE, NETWORKS], ids=lambda page: page.name)
-def test_examples_of_a_page(page, tmp_path, monkeypatch):
-    """The blocks of a page are one program, cut into pieces."""
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_examples_of_the_pages(page, tmp_path, monkeypatch):
+    """A page's blocks are one program, cut into pieces."""
     monkeypatch.chdir(tmp_path)
     names: dict = {}
     for example in blocks(page, "python"):
@@ -60,7 +60,7 @@ def test_the_two_commands():
     assert setups[1].endswith(" '.[test]' && .venv/bin/pytest")
 
 
-@pytest.mark.parametrize("page", [README, GUIDE], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
     assert links
