@@ -62,8 +62,11 @@ def load(
         workers = (saved.shards or None) if workers is None else workers
     try:
         objective = Objective(saved.functions, saved.spec, rows)
-    except (TypeError, ValueError) as error:
+        if data is None:  # its own data fit, or the file was changed
+            objective.check_indices(samples)
+    except (TypeError, ValueError, IndexError) as error:
         raise ValueError(f"{path} does not hold a valid oracle: {error}. Save it again.") from None
-    objective.check_indices(samples)
+    if data is not None:
+        objective.check_indices(samples)
     threads = saved.threads if threads is None else threads
     return Oracle(objective, saved.x0, samples, weights, threads, workers)

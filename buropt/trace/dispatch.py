@@ -75,6 +75,11 @@ SCIPY_UFUNCS: dict[str, UfuncRule] = {}
 SCIPY_FUNCTIONS: dict[str, FunctionRow] = {}
 
 
+GENERIC_ALTERNATIVE = (
+    "compose it from functions that can be traced (buropt.trace.supported_functions() lists them)"
+)
+
+
 def function(numpy_function: Callable[..., Any], parameters: str) -> Callable[[Rule], Rule]:
     """Decorate a rule for `numpy_function`, whose parameters are listed in NumPy's order."""
 
@@ -217,10 +222,7 @@ def alternative(name: str) -> str:
     near = difflib.get_close_matches(name.split(".")[-1], full_names, n=3, cutoff=0.75)
     if near:
         return "perhaps " + ", ".join(full_names[short] for short in near)
-    return (
-        "compose it from functions that can be traced "
-        "(buropt.trace.supported_functions() lists them)"
-    )
+    return GENERIC_ALTERNATIVE
 
 
 def supported_functions() -> list[str]:
