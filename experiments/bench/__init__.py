@@ -1,0 +1,1 @@
+"""Benchmarks of buropt beside its peers: `python -m experiments.bench`, see `__main__.py`."""

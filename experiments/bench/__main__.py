@@ -1,0 +1,94 @@
+"""Buropt beside its peers, in one table.
+
+    python -m experiments.bench                        # everything, everybody who is installed
+    python -m experiments.bench tiny mlp --peers jax torch --turns 15
+    python -m experiments.bench --quick                # no timing: do all the answers agree?
+    python -m experiments.bench gpt --external "burtorch=./gpt_step {batch}"
+
+Contestants of a case compute the same, which is checked, and take turns in one process; a time is
+the median over the turns. A peer that is not installed is skipped, and the table says so. Install
+them with ``pip install -e '.[peers]'``. An external program joins by a command that prints seconds
+for one call; fields in braces are filled with the case's parameters.
+
+Writes `bench.json` and `bench.png` to --out, beside the table on the screen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Parse the command line, run the benchmarks, and report."""
+    options = parse(argv)
+    limit_threads(options.threads)
+    # Imported late: libraries read the number of threads when they start.
+    from experiments.bench import cases, external, limits, report
+    from experiments.bench.contest import run
+
+    peaks = limits.measure() if not options.quick else None
+    results = []
+    programs = external_commands(options.external)
+    for case in cases.select(options.names, options.quick):
+        result = run(case, options.peers, 0 if options.quick else options.turns, options.seconds)
+        if not options.quick:
+            external.join(result, case, programs)
+        if peaks is not None and (case.flops or case.bytes):
+            result.limit = peaks.seconds(case.flops, case.bytes)
+        report.line(result)
+        results.append(result)
+    report.table(results)
+    if not options.quick:
+        report.write(results, peaks, vars(options), options.out)
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.bench", description=(__doc__ or "").partition("\n\n")[0]
+    )
+    parser.add_argument("names", nargs="*", help="benchmarks; all by default")
+    parser.add_argument("--peers", nargs="*", help="contestants besides buropt; all by default")
+    parser.add_argument("--threads", type=int, default=1, help="threads of every contestant")
+    parser.add_argument("--turns", type=int, default=9, help="turns of each contestant")
+    parser.add_argument("--seconds", type=float, default=0.03, help="length of a turn")
+    parser.add_argument("--quick", action="store_true", help="compare answers, time nothing")
+    parser.add_argument("--external", nargs="*", default=[], metavar="NAME=COMMAND")
+    parser.add_argument(
+        "--out", type=Path, default=Path("."), help="folder of the JSON and picture"
+    )
+    return parser.parse_args(argv)
+
+
+def external_commands(pairs: Sequence[str]) -> dict[str, str]:
+    """External contestants: name to command."""
+    commands = {}
+    for pair in pairs:
+        name, separator, command = pair.partition("=")
+        if not separator or not name or not command:
+            raise SystemExit(f"--external takes NAME=COMMAND, got {pair!r}")
+        commands[name] = command
+    return commands
+
+
+def limit_threads(threads: int) -> None:
+    """The same number of threads for everybody, before any library starts its pool."""
+    for name in (
+        *("BUROPT_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
+        *("NUMEXPR_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"),
+    ):
+        os.environ[name] = str(threads)
+    flags = f"--xla_cpu_multi_thread_eigen={'true' if threads > 1 else 'false'}"
+    os.environ["XLA_FLAGS"] = f"{flags} intra_op_parallelism_threads={threads}"
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, cores[-threads:])
+
+
+if __name__ == "__main__":
+    main()
