@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from os import PathLike
 from typing import Any, cast
@@ -33,6 +33,7 @@ class OracleQueries(ABC):
     threads: int
     _objective: Objective
     _samples: OracleData
+    _shards: list[NDArray[np.int64]]
 
     @abstractmethod
     def grad(
@@ -43,6 +44,8 @@ class OracleQueries(ABC):
         out: Array | None = None,
     ) -> Array:
         """Gradient of `value` at x, shape of `x`."""
+
+    _shards: list[NDArray[np.int64]]
 
     @abstractmethod
     def _weights_for(self, weights: ArrayLike | None, idx: ArrayLike | None) -> ArrayLike | None:
@@ -163,6 +166,33 @@ class OracleQueries(ABC):
             rows = rows[np.asarray(idx).ravel()]
         values = rows.data * np.repeat(factors, np.diff(rows.indptr))
         return sp.csr_array((values, rows.indices.copy(), rows.indptr.copy()), shape=rows.shape)
+
+    # Workers
+
+    def worker_hvps(self, x: ArrayLike, v: ArrayLike) -> Array:
+        """Products of the Hessians of all workers' functions at x with v, (n_workers, dim).
+
+        Their mean over the workers is `hvp`, for any split. Raises as `hvp` does, and a
+        ValueError if the oracle has no data.
+        """
+        return np.stack([self.hvp(x, v, idx, weights) for idx, weights in self._worker_shares()])
+
+    def worker_hessians(self, x: ArrayLike) -> Array:
+        """Hessians of all workers' functions at x, (n_workers, dim, dim).
+
+        Their mean over the workers is `hessian`, for any split. Raises as `hessian` does, and a
+        ValueError if the oracle has no data.
+        """
+        return np.stack([self.hessian(x, idx, weights) for idx, weights in self._worker_shares()])
+
+    def _worker_shares(self) -> Iterator[tuple[NDArray[np.int64], Array]]:
+        """Each worker's samples, and weights with which their mean is the worker's function."""
+        if self.n_samples == 0:
+            raise ValueError("worker Hessians need data, and this oracle was compiled without")
+        for shard in self._shards:
+            share = np.full(shard.size, shard.size * len(self._shards) / self.n_samples, self.dtype)
+            own = self._weights_for(None, shard)
+            yield shard, share if own is None else share * np.asarray(own)
 
     # Tagged values
 

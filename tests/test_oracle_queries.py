@@ -129,6 +129,23 @@ def test_nested_parameters():
     assert oracle.jvp(x, v) == pytest.approx(oracle.grad(x) @ v, rel=1e-12)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_workers_have_hessians_of_their_own(weighted):
+    """By formula for a split into parts of different sizes; the mean is the whole function's."""
+    shards = np.split(RNG.permutation(N), [20, 150])
+    weights = W if weighted else None
+    oracle = bo.compile(loss, X, (A, Y), regularizer=regularizer, weights=weights, workers=shards)
+    hessians, products = oracle.worker_hessians(X), oracle.worker_hvps(X, V)
+    assert hessians.shape == (3, D, D)
+    for shard, hessian, product in zip(shards, hessians, products, strict=True):
+        share = 3 * len(shard) / N
+        w = share * (W[shard] if weighted else np.ones(len(shard)))
+        np.testing.assert_allclose(hessian, reference(X, shard, w)[1], **CLOSE)
+        np.testing.assert_allclose(product, hessian @ V, **CLOSE)
+    np.testing.assert_allclose(hessians.mean(axis=0), oracle.hessian(X), **CLOSE)
+    np.testing.assert_allclose(products.mean(axis=0), oracle.hvp(X, V), **CLOSE)
+
+
 def test_without_data():
     """Case S04: Rosenbrock's products, and SciPy's methods that use them."""
 
@@ -148,6 +165,8 @@ def test_without_data():
         assert result.fun < 1e-8
     with pytest.raises(ValueError, match="per_sample_grads needs data"):
         oracle.per_sample_grads(x0)
+    with pytest.raises(ValueError, match="worker Hessians need data"):
+        oracle.worker_hvps(x0, x0)
     with pytest.raises(ValueError, match="weights cannot be given"):
         oracle.hvp(x0, x0, weights=np.ones(1))
 
