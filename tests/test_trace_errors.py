@@ -135,6 +135,12 @@ ERRORS = [
     (lambda x: x.reshape(2, -1), ValueError, ["buropt.reshape", "(2, -1)"]),
     (lambda x: np.stack([x, x[:2]]), ValueError, ["buropt.stack", "same shape"]),
     (lambda x: np.sum(x, axis=1), ValueError, ["axis 1 is out of bounds"]),
+    (lambda x: x[0] @ x, ValueError, ["buropt.matmul: an operand has shape ()", "a * b"]),
+    (lambda x: np.max(x[:0]), ValueError, ["nothing to choose", "an array with elements"]),
+    (lambda x: np.max(x, initial=0), UnsupportedOpError, ["initial=", "np.maximum(np.max(x)"]),
+    (lambda x: ~x.astype(int), TraceError, ["~ is only defined for masks", "as in ~(x > 0)"]),
+    (lambda x: x * (10**20 + 1), TraceError, ["an integer operand holds 100000000000000000001"]),
+    (lambda x: x * 10**5000, TraceError, ["an integer operand is beyond the range of floats"]),
     (lambda x: x[3], IndexError, ["index 3 is out of bounds"]),
     (lambda x: x[0, 0], IndexError, ["too many indices"]),
 ]

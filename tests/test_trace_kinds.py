@@ -208,3 +208,12 @@ def test_integer_data_and_arguments_are_integers():
 def test_integer_arguments_leave_the_dtype_of_the_floats():
     gradient = bo.grad(lambda x, t: np.sum(np.exp(x) * t))(np.ones(2, np.float32), INTEGERS[:2])
     assert gradient.dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_python_integers_beyond_64_bits_are_numbers(dtype):
+    x = np.array([0.5, -3.0], dtype)
+    value, gradient = bo.value_and_grad(lambda x: np.sum(x * 2**70 - 10**20))(x)
+    np.testing.assert_allclose(value, -2.5 * 2.0**70 - 2e20, rtol=4 * np.finfo(dtype).eps)
+    np.testing.assert_array_equal(gradient, np.full(2, 2.0**70, dtype))
+    assert gradient.dtype == dtype

@@ -22,7 +22,10 @@ HINTS: dict[str, str] = {
     "where=": "select with np.where(condition, a, b) afterwards",
     "dtype=": "leave dtype out; a graph computes in one float dtype, chosen by its inputs",
     "order=": "leave order out; traced arrays are in C order",
-    "initial=": "add the initial value to the result",
+    "initial=": (
+        "combine it with the result: np.sum(x) + initial, np.prod(x) * initial, "
+        "np.maximum(np.max(x), initial)"
+    ),
     "allclose": _COMPARE,
     "angle": "np.where(x < 0, np.pi, 0.0)",
     "apply_over_axes": "the function itself with axis=(0, 1)",
@@ -107,7 +110,13 @@ HINTS: dict[str, str] = {
     "unwrap": _OUTSIDE,
 }
 
+_NOT_EMPTY = "an array with elements there"
+
 _SHAPE_HINTS: dict[str, str] = {
+    "argmax": _NOT_EMPTY,
+    "argmin": _NOT_EMPTY,
+    "max": _NOT_EMPTY,
+    "min": _NOT_EMPTY,
     "matmul": "operands whose inner extents agree, perhaps the transpose x.T of one",
     "sparse_dot": "as many rows or entries as the data have columns",
     "concatenate": "arrays that only differ along the axis they are joined along",

@@ -166,6 +166,16 @@ class Trace:
             text, instead = inexact_text(integer, self.dtype)
             raise TraceError(f"{what} {text}. {location(self.name)} Instead: {instead}.")
 
+    def _large_integer(self, value: int) -> NDArray[Any]:
+        try:
+            number = float(value)
+            if number == value:
+                return np.asarray(number)
+            text, instead = inexact_text(value, self.dtype)
+        except OverflowError:
+            text, instead = "is beyond the range of floats", "a formula of its logarithm"
+        raise TraceError(f"an integer operand {text}. {location(self.name)} Instead: {instead}.")
+
     def _real_array(self, value: Any) -> NDArray[Any]:
         instead = "NumPy arrays of real numbers"
         if isinstance(value, SparseRow):
@@ -183,6 +193,8 @@ class Trace:
             array = np.asarray(value)
             if array.dtype.kind in "fiub":
                 return array
+            if isinstance(value, int):  # beyond 64 bits, where NumPy knows objects only
+                return self._large_integer(value)
             what = f"an operand of dtype {array.dtype} cannot be traced"
         raise TraceError(f"{what}. {location(self.name)} Instead: {instead}.")
 

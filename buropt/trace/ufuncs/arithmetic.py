@@ -83,7 +83,8 @@ def matmul(trace: Trace, a: Tracer, b: Tracer) -> Tracer:
     """`a @ b` for vectors, matrices and stacks of matrices."""
     if a.ndim == 0 or b.ndim == 0:
         raise ValueError(
-            f"buropt.matmul: an operand has shape (). {location(trace.name)} Instead: *."
+            f"buropt.matmul: an operand has shape (). {location(trace.name)} "
+            "Instead: a * b, if one of them is meant to be a single number."
         )
     if a.is_bool and b.is_bool:
         raise unsupported(trace, "np.matmul of two masks")

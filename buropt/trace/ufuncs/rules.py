@@ -69,9 +69,10 @@ def masks_only(symbol: str, op: str) -> UfuncRule:
 
     def rule(trace: Trace, *operands: Tracer) -> Tracer:
         if not all(operand.is_bool for operand in operands):
+            example = f"(x > 0) {symbol} (x < 1)" if len(operands) == 2 else f"{symbol}(x > 0)"
             raise TraceError(
-                f"{symbol} is only defined between masks (results of comparisons). "
-                f"{location(trace.name)} Instead: compare first, as in (x > 0) {symbol} (x < 1), "
+                f"{symbol} is only defined for masks (results of comparisons). "
+                f"{location(trace.name)} Instead: compare first, as in {example}, "
                 "with the parentheses."
             )
         return trace.emit(op, operands, kind="b")
