@@ -45,8 +45,6 @@ class OracleQueries(ABC):
     ) -> Array:
         """Gradient of `value` at x, shape of `x`."""
 
-    _shards: list[NDArray[np.int64]]
-
     @abstractmethod
     def _weights_for(self, weights: ArrayLike | None, idx: ArrayLike | None) -> ArrayLike | None:
         """The weights of a call: those given, or the oracle's of the picked samples."""
