@@ -34,8 +34,8 @@ BUROPT_INLINE T hypot(T x, T y) noexcept {
   const T back = select(large, T(1 / C::kShrink), select(small, T(1 / C::kGrow), T(1)));
   const T a = x * scale, b = y * scale;
   const T length = sqrt(fma(a, a, rounded_product(b, b))) * back;
-  const MaskOf<T> infinite = (abs(x) == T(kInfinity<T>)) | (abs(y) == T(kInfinity<T>));
-  return select(infinite, T(kInfinity<T>), length);
+  const MaskOf<T> endless_x = abs(x) == T(kInfinity<T>), endless_y = abs(y) == T(kInfinity<T>);
+  return select(endless_x | endless_y, T(kInfinity<T>), length);
 }
 
 }  // namespace buropt
