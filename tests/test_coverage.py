@@ -29,9 +29,12 @@ def test_the_page_is_fresh():
     listed = dict(re.findall(r"^\| `([\w.]+)` \| (\w+) \|", text, re.MULTILINE))
     assert len(listed) > 700
     for row in ROWS:
-        assert listed.get(row.name, row.status) == row.status, row.name
+        name = row.name.rpartition(".")[2]
+        alias = getattr(FUNCTIONS[row.name], "__name__", name) != name  # row_stack of NumPy 1
+        assert alias or listed.get(row.name, row.status) == row.status, row.name
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # np.product, of NumPy 1
 @pytest.mark.parametrize("name", [row.name for row in ROWS if row.status == "refused"])
 def test_what_is_refused_raises(name):
     function = FUNCTIONS[name]
@@ -40,7 +43,10 @@ def test_what_is_refused_raises(name):
         if isinstance(function, np.ufunc):
             args = [x] * function.nin
         else:
-            parameters = inspect.signature(function).parameters.values()
+            try:
+                parameters = inspect.signature(function).parameters.values()
+            except ValueError:
+                pytest.skip("a function written in C that this version gives no signature of")
             positional = [
                 p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
             ]

@@ -70,7 +70,9 @@ def test_geomspace():
     for options in ({}, {"endpoint": False}, {"axis": -1}, {"num": 1}, {"num": 0}):
         options = {"num": 5} | options
         assert_like_numpy(lambda a, o=options: np.geomspace(a, [1.5, 30.0], **o), a, rtol=1e-12)
-        assert_like_numpy(lambda a, o=options: np.geomspace(-a, -3, **o), a, rtol=1e-12)
+        assert_like_numpy(
+            lambda a, o=options: np.geomspace(-a, np.full((2, 1), -3.0), **o), a, rtol=1e-12
+        )
 
 
 @few

@@ -122,7 +122,8 @@ def test_entries_are_those_of_the_gradient(name, dtype):
 
 @pytest.mark.parametrize("columns", [None, 3])
 def test_sparse_data(columns):
-    matrix = sp.random_array((N, 40), density=0.2, random_state=0, format="csr")
+    rng = np.random.default_rng(0)
+    matrix = sp.csr_array(rng.random((N, 40)) * (rng.random((N, 40)) < 0.2))
     shape = (40,) if columns is None else (40, columns)
     x0 = RNG.standard_normal(shape)
     oracle = bo.compile(lambda x, a: np.sum(np.tanh(a @ x) ** 2), x0, (matrix,))

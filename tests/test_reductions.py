@@ -244,8 +244,9 @@ def test_degrees_of_freedom(options):
         assert value == pytest.approx(total(x), rel=1e-13)
         expected = autograd.grad(lambda x, total=total: total(x, anp))(x)
         np.testing.assert_allclose(gradient, expected, rtol=1e-12)
-    with pytest.raises(ValueError, match="ddof and correction are one"):
-        bo.grad(lambda x: np.var(x, ddof=1, correction=1))(x)
+    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+        with pytest.raises(ValueError, match="ddof and correction are one"):
+            bo.grad(lambda x: np.var(x, ddof=1, correction=1))(x)
 
 
 def test_weighted_means():
