@@ -109,6 +109,7 @@ for room in rooms():
     VALUES |= room.VALUES
 
 
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("name", VALUES)
 def test_values(name):
     assert_like_numpy(VALUES[name], MATRIX, VECTOR, POSITIVE)
@@ -254,7 +255,7 @@ def test_parameters_are_numpys():
         assert list(row.parameters) == [
             ("*" if p.kind is p.VAR_POSITIONAL else "") + p.name
             for p in parameters
-            if p.kind is not p.VAR_KEYWORD
+            if p.kind is not p.VAR_KEYWORD and p.name != "descending"  # of NumPy 2.5: refused
         ]
 
 

@@ -14,6 +14,7 @@ SCALES = 1 + 0.01 * np.arange(N)
 DATA = tuple(np.multiply.outer(SCALES, array) for array in (MATRIX, VECTOR, POSITIVE))
 
 
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("name", VALUES)
 def test_batches_are_samples(name):
     def loss(x, a, v, p):

@@ -12,6 +12,7 @@ import buropt as bo
 POINT = {"a": MATRIX + 0.013, "v": VECTOR + 0.007, "p": POSITIVE + 0.011}
 
 
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("name", sorted(VALUES.keys() - {"np.nan_to_num"}))  # of infinite numbers
 def test_derivatives(name):
     def loss(x):
