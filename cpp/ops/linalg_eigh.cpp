@@ -142,12 +142,9 @@ void reverse_eigvecsh(Emitter& e, const NodeView& node, NodeId cotangent,
   const NodeId beside = e.emit("subtract", {e.constant(1, a.dtype), one});
   const NodeId parts =
       e.emit("multiply", {multiply_matrices(e, v, cotangent, true, false), beside});
-  const NodeId quotients = e.emit("divide", {parts, gaps});
-  // Equal eigenvalues whose vectors nobody tells apart do no harm.
-  const NodeId undefined = e.emit("not_equal", {quotients, quotients});
-  const NodeId zero = e.constant(0, a.dtype);
-  const NodeId harmless = e.emit("logical_and", {e.emit("equal", {parts, zero}), undefined});
-  const NodeId k = e.emit("where", {harmless, zero, quotients});
+  // 0/0 stays: whether a function tells the vectors of equal eigenvalues apart cannot be seen from
+  // a cotangent that happens to be 0, and a number here would be wrong in derivatives of gradients.
+  const NodeId k = e.emit("divide", {parts, gaps});
   const NodeId s = multiply_matrices(e, multiply_matrices(e, v, k, false, false), v, false, true);
   cotangents[0] = without_dead(e, node, cotangent, to_lower_triangle(e, s));
 }
