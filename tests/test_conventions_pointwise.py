@@ -57,6 +57,14 @@ def test_rounding_has_slope_zero():
         check(f, [2.5], f(2.5), 0)
 
 
+def test_integers_divided_by_zero():
+    """The integers are an argument that is not differentiated by, so they stay integers."""
+    n, x = np.array([7, 0, -7]), np.ones(3)
+    quotients = bo.jacobian(lambda x, n: x * (n // 0))(x, n).diagonal()
+    np.testing.assert_array_equal(quotients, [np.inf, np.nan, -np.inf])
+    assert np.isnan(bo.jacobian(lambda x, n: x * (n % 0))(x, n).diagonal()).all()
+
+
 def test_slopes_of_remainders():
     check(np.remainder, [7, 2], 1, 1, -3)
     check(np.remainder, [-7, 2], 1, 1, 4)
