@@ -69,6 +69,12 @@ struct Frame {
   std::byte* const* buffers;
   std::int64_t rows;
   std::byte* scratch;
+  /// Accumulators hold the sums of earlier tiles. Otherwise what they hold is not to be read: an
+  /// instruction that `starts_sums` writes its own; others find zeros.
+  bool adds = true;
+  /// Of an instruction that `splits`: which part of how many this call computes.
+  std::int32_t part = 0;
+  std::int32_t parts = 1;
 };
 
 struct Instruction;
@@ -83,6 +89,12 @@ struct Instruction {
   std::vector<std::int64_t> numbers;
   /// Samples in the tile count as rows of this instruction (otherwise there is one row).
   bool batched = false;
+  /// Of a sum over the samples: the kernel minds Frame::adds.
+  bool starts_sums = false;
+  /// Any number of threads may each compute a part of the result, with the same bits.
+  bool splits = false;
+  /// Rough number of multiply-adds for one sample.
+  std::int64_t work = 0;
   /// Bytes of scratch memory that the kernel needs, for the largest tile.
   std::int64_t scratch_bytes = 0;
   /// The parts of several instructions that run as one.
