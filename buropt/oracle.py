@@ -199,6 +199,36 @@ class Oracle(OracleQueries):
         both: tuple[float, Array] = evaluate(x, idx, weights, out)
         return both
 
+    def step(
+        self,
+        x: Array,
+        step_size: float,
+        idx: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> None:
+        """Take a step of (stochastic) gradient descent in place, in one call.
+
+        The same numbers as ``x -= step_size * oracle.grad(x, idx, weights)``.
+
+        Parameters
+        ----------
+        x : ndarray, shape (dim,) or that of x0
+            Point that moves. C-contiguous, of the oracle's dtype.
+        step_size : float
+            Rounded to the oracle's dtype.
+        idx, weights : array, optional
+            As for `grad`.
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            As `grad` does, and if x cannot be written in place; x is then as it was.
+        """
+        step = self._plain.get("step")
+        if step is None or weights is not None:
+            step, weights = self._choose("step", weights, idx)
+        step(x, step_size, idx, weights)
+
     def bind(self, x: Array, g: Array) -> _core.BoundCall:
         """Bind a call to two fixed arrays: no conversion, no check, no allocation.
 
@@ -347,10 +377,12 @@ class Oracle(OracleQueries):
         self, kind: str, weights: ArrayLike | None, idx: ArrayLike | None
     ) -> tuple[Callable[..., Any], ArrayLike | None]:
         weights = self._weights_for(weights, idx)
-        evaluate = self._evaluator(kind, weights is not None).evaluate
+        is_step = kind == "step"
+        evaluator = self._evaluator("grad" if is_step else kind, weights is not None)
+        call = evaluator.step if is_step else evaluator.evaluate
         if weights is None:
-            self._plain[kind] = evaluate
-        return evaluate, weights
+            self._plain[kind] = call
+        return call, weights
 
     def _weights_for(self, weights: ArrayLike | None, idx: ArrayLike | None) -> ArrayLike | None:
         if weights is None and self._weights is not None:

@@ -99,3 +99,58 @@ def test_operand_with_two_readers_is_not_overwritten():
     h = A * x
     assert f.value(x) == pytest.approx(np.sum((h + 1) * 2 * h + h + 1) / 40, rel=1e-13)
     np.testing.assert_allclose(f.grad(x), np.mean((4 * h + 3) * A, axis=0), rtol=1e-12)
+
+
+def test_sums_do_not_depend_on_what_out_held():
+    rng = np.random.default_rng(3)
+    p = {"W": rng.standard_normal((32, 16)), "v": rng.standard_normal(32)}
+    f = bo.compile(network, p, (rng.standard_normal((520, 16)),))
+    for idx in (None, [7], np.arange(40), np.arange(519)):
+        out = np.full(f.dim, np.nan)
+        np.testing.assert_array_equal(f.grad(f.x0, idx, out=out), f.grad(f.x0, idx))
+
+
+# A step in place
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_step_is_the_gradient_step(dtype):
+    rng = np.random.default_rng(4)
+    p = {"W": rng.standard_normal((32, 16)) / 4, "v": rng.standard_normal(32)}
+    A, w = rng.standard_normal((520, 16)), rng.uniform(size=520)
+    for threads in (1, 3):
+        f = bo.compile(network, p, (A,), dtype=dtype, threads=threads)
+        x = f.x0.copy()
+        for idx, weights in ((None, None), ([7], None), (np.arange(40), w[:40]), (None, w)):
+            expected = x - dtype(0.3) * f.grad(x, idx, weights)
+            f.step(x, 0.3, idx, weights)
+            np.testing.assert_array_equal(x, expected)
+
+
+def test_step_of_an_oracle_with_weights_and_of_one_without_data():
+    A, w = np.array([[1.0, 2.0], [0.5, -1.0]]), np.array([0.25, 3.0])
+    f = bo.compile(lambda x, a: (a @ x) ** 2, np.ones(2), (A,), weights=w)
+    g = bo.compile(lambda x: np.sum(x**4), np.ones((2, 1)))
+    for oracle, x in ((f, np.ones(2)), (g, np.ones((2, 1)))):
+        expected = x - 0.1 * oracle.grad(x)
+        oracle.step(x, 0.1)
+        np.testing.assert_array_equal(x, expected)
+
+
+def test_step_needs_an_array_that_it_can_write():
+    A = np.ones((3, 2))
+    f = bo.compile(lambda x, a: (a @ x) ** 2, np.ones(2), (A,))
+    frozen = np.ones(2)
+    frozen.flags.writeable = False
+    with pytest.raises(TypeError, match="x is a read-only array; pass a writeable one"):
+        f.step(frozen, 0.1)
+    with pytest.raises(TypeError, match="x must be a writeable NumPy array, got list"):
+        f.step([1.0, 1.0], 0.1)
+    with pytest.raises(ValueError, match="x must be a C-contiguous float64 array"):
+        f.step(np.ones(2, np.float32), 0.1)
+    with pytest.raises(ValueError, match=r"x must have shape \(2,\), got \(3,\)"):
+        f.step(np.ones(3), 0.1)
+    with pytest.raises(ValueError, match="x .*data"):
+        f.step(A[1], 0.1)
+    with pytest.raises(IndexError):
+        f.step(np.ones(2), 0.1, [3])

@@ -16,6 +16,7 @@
 #include "bind/gil.h"
 #include "bind/samples.h"
 #include "bind/topics.h"
+#include "math/step.h"
 
 namespace buropt {
 namespace {
@@ -25,6 +26,11 @@ using namespace nb::literals;
 /// Vector numbers of an evaluator's outputs.
 constexpr std::int32_t kValue = 0;
 constexpr std::int32_t kGradient = 1;
+
+/// The mean over a batch weighs every sample by this; without data there is one evaluation.
+double scale_of(const Batch& batch) {
+  return 1.0 / static_cast<double>(std::max<std::int64_t>(1, batch.count));
+}
 
 /// An objective: value and gradient over samples of the data, for one parameter vector.
 class Evaluator {
@@ -50,6 +56,9 @@ class Evaluator {
     engine_ = std::make_shared<Engine>(graph, roles, places, samples_.data());
   }
 
+  Evaluator(const Evaluator&) = delete;
+  Evaluator& operator=(const Evaluator&) = delete;
+
   /// f, gradient or both, as the graph has them.
   nb::object evaluate(nb::handle x, nb::handle idx, nb::handle weights, nb::handle out) const {
     Shape shape;
@@ -73,12 +82,45 @@ class Evaluator {
         refuse_overlap("out", batch.outputs[kGradient], bytes(), samples_.sources());
       }
     }
-    run(at, 1.0 / static_cast<double>(std::max<std::int64_t>(1, batch.count)),
-        std::span<const Batch>(&batch, 1));
+    run(at, scale_of(batch), std::span<const Batch>(&batch, 1));
     if (!has_value_) return gradient;
     nb::object f = nb::float_(to_double(value, dtype_));
     if (!has_gradient_) return f;
     return nb::make_tuple(f, gradient);
+  }
+
+  /// x -= step_size * gradient.
+  void step(nb::handle x, double step_size, nb::handle idx, nb::handle weights) {
+    Shape shape;
+    nb::object x_holder, idx_holder, weight_holder;
+    point(x, shape, x_holder, "x");
+    std::byte* at = write_array(x, dtype_, shape, "x");
+    Batch batch = samples_.pick(idx, idx_holder);
+    if (!weights.is_none()) batch.weights = samples_.read_weights(weights, batch, weight_holder);
+    refuse_overlap("x", at, bytes(), samples_.sources());
+    // Calls of several Python threads use a gradient each; the interpreter's lock guards the list.
+    Buffer gradient;
+    if (!spare_.empty()) {
+      gradient = std::move(spare_.back());
+      spare_.pop_back();
+    }
+    gradient.reserve(static_cast<std::size_t>(bytes()));
+    batch.outputs = {nullptr, gradient.data()};
+    const auto run = [&] {
+      const std::array<const std::byte*, 1> vectors{at};
+      engine_->run(vectors, scale_of(batch), std::span<const Batch>(&batch, 1), threads_);
+      dispatch(dtype_, [&](auto zero) {
+        using T = decltype(zero);
+        subtract_scaled(dim(), static_cast<T>(step_size),
+                        reinterpret_cast<const T*>(gradient.data()), reinterpret_cast<T*>(at),
+                        threads_);
+      });
+    };
+    if (engine_->is_short())
+      run();
+    else
+      without_gil(run);
+    spare_.push_back(std::move(gradient));
   }
 
   /// Values (n,) and gradients (n, dim) of the workers' functions; idx (n, b) picks samples, and
@@ -212,6 +254,7 @@ class Evaluator {
   Samples samples_;
   Shape x_shape_;
   int threads_;
+  std::vector<Buffer> spare_;  ///< gradients for step
   bool has_value_ = false;
   bool has_gradient_ = false;
 };
@@ -245,7 +288,7 @@ class BoundCall {
     if (!weights.is_none()) {
       batch_.weights = evaluator_.samples().read_weights(weights, batch_, weight_holder_);
     }
-    scale_ = 1.0 / static_cast<double>(std::max<std::int64_t>(1, batch_.count));
+    scale_ = scale_of(batch_);
   }
   BoundCall(const BoundCall&) = delete;
   BoundCall& operator=(const BoundCall&) = delete;
@@ -280,6 +323,9 @@ void bind_evaluator(nb::module_& m) {
            "out"_a.none(),
            nb::sig("def evaluate(self, x: object, idx: object, weights: object, out: object) -> "
                    "typing.Any"))
+      .def("step", &Evaluator::step, "x"_a, "step_size"_a, "idx"_a.none(), "weights"_a.none(),
+           nb::sig("def step(self, x: object, step_size: float, idx: object, weights: object) -> "
+                   "None"))
       .def("evaluate_workers", &Evaluator::evaluate_workers, "x"_a, "idx"_a.none(),
            "weights"_a.none(), "out"_a.none(),
            nb::sig("def evaluate_workers(self, x: object, idx: object, weights: object, "

@@ -1,10 +1,10 @@
 #include "exec/engine.h"
 
 #include <algorithm>
-#include <cstring>
-#include <numeric>
+#include <bit>
 
-#include "base/pool.h"
+#include "exec/workspace.h"
+#include "math/lanes.h"
 
 namespace buropt {
 namespace {
@@ -13,18 +13,13 @@ namespace {
 /// bring.
 constexpr std::int64_t kSlotWork = 40000;
 constexpr std::int64_t kMaxSlots = 64;
-/// All slots of a batch together hold at most this many accumulator bytes, and adding them up at
-/// most this share of the work.
-constexpr std::int64_t kMaxSlotBytes = 4 << 20;
-constexpr std::int64_t kCombineShare = 8;
-/// Accumulators longer than this are added up by several threads.
-constexpr std::int64_t kParallelCombine = 1 << 15;
+/// Every accumulator of a slot pays with this many multiply-adds of the slot's: it is written,
+/// read and added up once more than with one slot, which takes about as long as seven of them.
+constexpr std::int64_t kCombineShare = 128;
+/// All slots of a batch together hold at most this many accumulator bytes.
+constexpr std::int64_t kMaxSlotBytes = 16 << 20;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-void execute(const std::vector<Instruction>& code, const Frame& frame) {
-  for (const Instruction& s : code) s.run(s, frame);
-}
 
 /// Whether a row's length seldom tells the next one's.
 bool is_irregular(const std::int64_t* row_starts, std::int64_t n) {
@@ -35,46 +30,7 @@ bool is_irregular(const std::int64_t* row_starts, std::int64_t n) {
   return changes > n / 4;
 }
 
-template <class T>
-void add_into(std::byte* to, const std::byte* from, std::int64_t n) {
-  T* a = reinterpret_cast<T*>(to);
-  const T* b = reinterpret_cast<const T*>(from);
-  for (std::int64_t i = 0; i < n; ++i) a[i] += b[i];
-}
-
 }  // namespace
-
-/// What one thread needs to run tiles: its arena and its own table of buffer addresses.
-struct Engine::ThreadState {
-  Buffer arena;
-  Buffer scratch;
-  std::vector<Buffer> gathered;  ///< by input: rows picked by idx
-  std::vector<std::byte*> buffers;
-  std::vector<CsrRows<float>> csr32;
-  std::vector<CsrRows<double>> csr64;
-};
-
-struct Engine::Workspace {
-  Buffer shared;
-  Buffer scratch;
-  Buffer slots;
-  std::vector<std::byte*> buffers;
-  std::vector<ThreadState> threads;
-  /// By Batch::fixed, then by CSR array: within each tile, the rows by length.
-  std::vector<std::vector<std::vector<std::uint16_t>>> orders;
-  alignas(kAlignment) std::byte scale[8];
-  std::vector<float> registers32;
-  std::vector<double> registers64;
-};
-
-/// One call's partition.
-struct Engine::Run {
-  std::span<const std::byte* const> vectors;
-  std::span<const Batch> batches;
-  std::vector<std::int64_t> first_task;  ///< by batch, and the total at the end
-  std::vector<std::int64_t> tile_rows;   ///< by batch
-  Workspace& workspace;
-};
 
 Engine::Engine(std::shared_ptr<const Graph> graph, std::vector<InputRole> inputs,
                std::vector<OutputRole> outputs, Data data)
@@ -96,7 +52,29 @@ Engine::Engine(std::shared_ptr<const Graph> graph, std::vector<InputRole> inputs
     }
     irregular_.push_back(is_irregular(csr.row_starts, data_.n_samples));
   }
+  find_accumulators();
   workspace_ = new_workspace();
+}
+
+/// A sum that is an output is summed up where the caller wants it.
+void Engine::find_accumulators() {
+  std::vector<Accumulator*> by_buffer(program_.places.size(), nullptr);
+  for (const AccumulatorPlan& plan : program_.accumulators) {
+    accumulators_.push_back({plan.buffer, plan.offset, plan.size, -1, true});
+  }
+  for (Accumulator& a : accumulators_) by_buffer[at(a.buffer)] = &a;
+  for (const Instruction& s : program_.tile) {
+    if (Accumulator* a = by_buffer[at(s.out)]; a != nullptr) a->needs_zeros = !s.starts_sums;
+  }
+  direct_.assign(outputs_.size(), false);
+  for (std::size_t k = 0; k < program_.outputs.size(); ++k) {
+    Accumulator* a = by_buffer[at(program_.outputs[k].buffer)];
+    if (a == nullptr || a->output >= 0) continue;
+    a->output = static_cast<std::int64_t>(k);
+    direct_[k] = true;
+  }
+  all_direct_ = std::all_of(accumulators_.begin(), accumulators_.end(),
+                            [](const Accumulator& a) { return a.output >= 0; });
 }
 
 Engine::~Engine() = default;
@@ -132,11 +110,15 @@ std::pair<std::int64_t, std::int64_t> Engine::partition(std::int64_t count) cons
   const std::int64_t bytes = std::max<std::int64_t>(1, program_.accumulator_bytes);
   const std::int64_t elements = std::max<std::int64_t>(1, bytes / size_of(program_.dtype));
   std::int64_t slots = std::min(work / kSlotWork, kMaxSlots);
-  slots = std::min({slots, kMaxSlotBytes / bytes, work / (kCombineShare * elements)});
-  slots = std::max<std::int64_t>(slots, 1);
-  const std::int64_t rows =
-      std::clamp<std::int64_t>((count + slots - 1) / slots, 1, program_.max_rows);
-  return {rows, std::min(slots, (count + rows - 1) / rows)};
+  slots = std::min({slots, kMaxSlotBytes / bytes, work / (kCombineShare * elements), count});
+  // A power of two deals them out evenly to two, four, ... threads.
+  slots = static_cast<std::int64_t>(
+      std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(slots, 1))));
+  // Tiles as even as possible.
+  const std::int64_t in_slot = ceil_div(count, slots);
+  const std::int64_t rows = std::max<std::int64_t>(
+      1, ceil_div(in_slot, std::max<std::int64_t>(1, ceil_div(in_slot, program_.max_rows))));
+  return {rows, std::clamp<std::int64_t>(ceil_div(count, rows), 1, slots)};
 }
 
 void Engine::run(std::span<const std::byte* const> vectors, double scale,
@@ -183,243 +165,6 @@ void Engine::run_scalar(std::span<const std::byte* const> vectors, const Batch& 
     else
       scalar64_->run(in, out, workspace.registers64);
   });
-}
-
-void Engine::run_tiles(std::span<const std::byte* const> vectors, double scale,
-                       std::span<const Batch> batches, int threads, Workspace& w) const {
-  dispatch(program_.dtype, [&](auto zero) {
-    const auto typed = static_cast<decltype(zero)>(scale);
-    std::memcpy(w.scale, &typed, sizeof(typed));
-  });
-  for (std::size_t k = 0; k < inputs_.size(); ++k) {
-    const InputRole& role = inputs_[k];
-    std::byte*& buffer = w.buffers[at(program_.input_buffers[k])];
-    if (role.kind == InputRole::scale) buffer = w.scale;
-    if (role.kind != InputRole::vector) continue;
-    // Inputs are only read.
-    buffer =
-        const_cast<std::byte*>(vectors[at(role.number)]) + role.offset * size_of(program_.dtype);
-  }
-  for (std::size_t k = 0; k < outputs_.size(); ++k) {
-    if (program_.outputs[k].in_place) {
-      w.buffers[at(program_.outputs[k].buffer)] = output(batches[0], k);
-    }
-  }
-  execute(program_.before, {w.buffers.data(), 1, w.scratch.data()});
-
-  Run run{vectors, batches, {0}, {}, w};
-  if (program_.has_batch()) {
-    for (const Batch& batch : batches) {
-      const auto [rows, slots] = partition(batch.count);
-      order_rows(batch, rows, w);
-      run.tile_rows.push_back(rows);
-      run.first_task.push_back(run.first_task.back() + slots);
-    }
-    const std::int64_t tasks = run.first_task.back();
-    w.slots.reserve(at(tasks * program_.accumulator_bytes));
-    const int members = static_cast<int>(std::min<std::int64_t>(tasks, threads));
-    prepare_threads(w, members, batches);
-    Pool::run(tasks, members,
-              [&](std::int64_t task, int thread) { run_slot(run, task, w.threads[at(thread)]); });
-  }
-  for (std::size_t b = 0; b < batches.size(); ++b) {
-    if (program_.has_batch()) combine(run, static_cast<std::int64_t>(b), threads);
-    for (std::size_t k = 0; k < outputs_.size(); ++k) {
-      if (program_.outputs[k].in_place && program_.outputs[k].after) {
-        w.buffers[at(program_.outputs[k].buffer)] = output(batches[b], k);
-      }
-    }
-    execute(program_.after, {w.buffers.data(), 1, w.scratch.data()});
-    copy_outputs(w.buffers, batches[b], b == 0);
-  }
-}
-
-/// Sorts, once for a fixed batch, the rows of every tile by length.
-void Engine::order_rows(const Batch& batch, std::int64_t rows, Workspace& w) const {
-  if (batch.fixed < 0 || data_.csr.empty()) return;
-  if (w.orders.size() <= at(batch.fixed)) w.orders.resize(at(batch.fixed) + 1);
-  auto& orders = w.orders[at(batch.fixed)];
-  if (!orders.empty()) return;
-  orders.resize(data_.csr.size());
-  for (std::size_t k = 0; k < data_.csr.size(); ++k) {
-    if (!irregular_[k]) continue;
-    std::vector<std::uint16_t>& order = orders[k];
-    order.resize(at(batch.count));
-    const auto length = [&](std::int64_t i) {
-      const std::int64_t row = batch.idx == nullptr ? batch.first + i : batch.idx[i];
-      return data_.csr[k].row_starts[row + 1] - data_.csr[k].row_starts[row];
-    };
-    for (std::int64_t from = 0; from < batch.count; from += rows) {
-      const auto begin = order.begin() + from;
-      const auto end = order.begin() + std::min(from + rows, batch.count);
-      std::iota(begin, end, std::uint16_t{0});
-      std::stable_sort(begin, end, [&](std::uint16_t a, std::uint16_t b) {
-        return length(from + a) < length(from + b);
-      });
-    }
-  }
-}
-
-void Engine::copy_outputs(std::span<std::byte* const> buffers, const Batch& batch,
-                          bool first) const {
-  for (std::size_t k = 0; k < outputs_.size(); ++k) {
-    const OutputPlan& plan = program_.outputs[k];
-    if (plan.per_sample || (plan.in_place && (plan.after || first))) continue;
-    std::memcpy(output(batch, k), buffers[at(plan.buffer)], at(plan.bytes));
-  }
-}
-
-/// Gives every thread its memory and a copy of the buffer table, before any of them starts: a task
-/// must not throw.
-void Engine::prepare_threads(Workspace& w, int members, std::span<const Batch> batches) const {
-  const bool picks = std::any_of(batches.begin(), batches.end(), [](const Batch& batch) {
-    return batch.idx != nullptr && batch.count > 1;
-  });
-  if (w.threads.size() < at(members)) w.threads.resize(at(members));
-  for (std::size_t t = 0; t < at(members); ++t) {
-    ThreadState& state = w.threads[t];
-    state.arena.reserve(at(program_.tile_bytes));
-    state.scratch.reserve(at(program_.scratch_bytes));
-    state.gathered.resize(inputs_.size());
-    state.csr32.resize(inputs_.size());
-    state.csr64.resize(inputs_.size());
-    state.buffers = w.buffers;
-    for (std::size_t b = 0; b < program_.places.size(); ++b) {
-      if (program_.places[b].where == Where::tile) {
-        state.buffers[b] = state.arena.data() + program_.places[b].offset;
-      }
-    }
-    for (std::size_t k = 0; picks && k < inputs_.size(); ++k) {
-      if (inputs_[k].kind != InputRole::dense_data) continue;
-      state.gathered[k].reserve(at(program_.max_rows * row_bytes(inputs_[k])));
-    }
-  }
-}
-
-std::int64_t Engine::row_bytes(const InputRole& role) const {
-  return data_.dense[at(role.number)].row_size * size_of(program_.dtype);
-}
-
-void Engine::run_slot(const Run& run, std::int64_t task, ThreadState& state) const {
-  Workspace& w = run.workspace;
-  const auto batch_number = static_cast<std::int64_t>(
-      std::upper_bound(run.first_task.begin(), run.first_task.end(), task) -
-      run.first_task.begin() - 1);
-  const Batch& batch = run.batches[at(batch_number)];
-  const std::int64_t slot = task - run.first_task[at(batch_number)];
-  const std::int64_t slots =
-      run.first_task[at(batch_number) + 1] - run.first_task[at(batch_number)];
-  const std::int64_t rows = run.tile_rows[at(batch_number)];
-  const std::int64_t tiles = (batch.count + rows - 1) / rows;
-
-  std::byte* accumulators = w.slots.data() + task * program_.accumulator_bytes;
-  std::fill_n(accumulators, program_.accumulator_bytes, std::byte{0});
-  for (std::size_t b = 0; b < program_.places.size(); ++b) {
-    if (program_.places[b].where == Where::accumulator) {
-      state.buffers[b] = accumulators + program_.places[b].offset;
-    }
-  }
-  for (std::int64_t tile = slot * tiles / slots; tile < (slot + 1) * tiles / slots; ++tile) {
-    const std::int64_t from = tile * rows;
-    const std::int64_t n = std::min(rows, batch.count - from);
-    bind_rows(run, batch, from, n, state);
-    execute(program_.tile, {state.buffers.data(), n, state.scratch.data()});
-    if (program_.has_per_sample_output) copy_rows(batch, from, n, state);
-  }
-}
-
-/// Copies the values of samples from..from+rows-1 to where the caller wants them.
-void Engine::copy_rows(const Batch& batch, std::int64_t from, std::int64_t rows,
-                       const ThreadState& state) const {
-  for (std::size_t k = 0; k < outputs_.size(); ++k) {
-    const OutputPlan& plan = program_.outputs[k];
-    if (!plan.per_sample) continue;
-    const std::int64_t stride = outputs_[k].row_stride * size_of(program_.dtype);
-    const std::byte* row = state.buffers[at(plan.buffer)];
-    std::byte* to = output(batch, k) + from * stride;
-    for (std::int64_t i = 0; i < rows; ++i, row += plan.bytes, to += stride) {
-      std::memcpy(to, row, at(plan.bytes));
-    }
-  }
-}
-
-/// Points the data inputs at samples from..from+n-1 of the batch; picked rows are copied together
-/// unless there is only one.
-void Engine::bind_rows(const Run& run, const Batch& batch, std::int64_t from, std::int64_t n,
-                       ThreadState& state) const {
-  const std::int64_t item = size_of(program_.dtype);
-  for (std::size_t k = 0; k < inputs_.size(); ++k) {
-    const InputRole& role = inputs_[k];
-    std::byte*& buffer = state.buffers[at(program_.input_buffers[k])];
-    if (role.kind == InputRole::weight) {
-      buffer = const_cast<std::byte*>(batch.weights) + from * item;
-    } else if (role.kind == InputRole::rows) {
-      const std::int64_t size = program_.graph->node(program_.graph->inputs[k].node).type.size();
-      buffer = const_cast<std::byte*>(run.vectors[at(role.number)]) + from * size * item;
-    } else if (role.kind == InputRole::dense_data) {
-      const DenseData& data = data_.dense[at(role.number)];
-      const std::int64_t bytes = row_bytes(role);
-      const std::int64_t* idx = batch.idx == nullptr ? nullptr : batch.idx + from;
-      if (idx == nullptr || n == 1) {
-        const std::int64_t first = idx == nullptr ? batch.first + from : idx[0];
-        buffer = const_cast<std::byte*>(data.values) + first * bytes;
-      } else {
-        buffer = state.gathered[k].data();
-        for (std::int64_t i = 0; i < n; ++i) {
-          std::memcpy(buffer + i * bytes, data.values + idx[i] * bytes, at(bytes));
-        }
-      }
-    } else if (role.kind == InputRole::csr_data) {
-      const CsrData& data = data_.csr[at(role.number)];
-      const auto rows_of = [&](auto& rows) {
-        using T = std::remove_cvref_t<decltype(*rows.values)>;
-        rows.values = reinterpret_cast<const T*>(data.values);
-        rows.columns = data.columns;
-        rows.row_starts = data.row_starts;
-        rows.n_entries = data.row_starts[data_.n_samples];
-        rows.rows = batch.idx == nullptr ? nullptr : batch.idx + from;
-        rows.first = batch.idx == nullptr ? batch.first + from : 0;
-        rows.n = n;
-        rows.order = nullptr;
-        if (batch.fixed >= 0 && irregular_[at(role.number)]) {
-          rows.order = run.workspace.orders[at(batch.fixed)][at(role.number)].data() + from;
-        }
-        return reinterpret_cast<std::byte*>(&rows);
-      };
-      buffer = program_.dtype == DType::float32 ? rows_of(state.csr32[k]) : rows_of(state.csr64[k]);
-    }
-  }
-}
-
-/// Adds a batch's slots into its first one: pairs at distance 1, 2, 4, ...
-void Engine::combine(const Run& run, std::int64_t batch, int threads) const {
-  Workspace& w = run.workspace;
-  const std::int64_t bytes = program_.accumulator_bytes;
-  std::byte* first = w.slots.data() + run.first_task[at(batch)] * bytes;
-  const std::int64_t slots = run.first_task[at(batch) + 1] - run.first_task[at(batch)];
-  const std::int64_t n = bytes / size_of(program_.dtype);
-  const std::int64_t parts =
-      n > kParallelCombine ? (n + kParallelCombine - 1) / kParallelCombine : 1;
-  const auto add_part = [&](std::int64_t part, int) {
-    const std::int64_t begin = n * part / parts;
-    const std::int64_t length = n * (part + 1) / parts - begin;
-    for (std::int64_t distance = 1; distance < slots; distance *= 2) {
-      for (std::int64_t slot = 0; slot + distance < slots; slot += 2 * distance) {
-        dispatch(program_.dtype, [&](auto zero) {
-          using T = decltype(zero);
-          const auto shift = begin * static_cast<std::int64_t>(sizeof(T));
-          add_into<T>(first + slot * bytes + shift, first + (slot + distance) * bytes + shift,
-                      length);
-        });
-      }
-    }
-  };
-  if (slots > 1) Pool::run(parts, threads, add_part);
-  for (std::size_t b = 0; b < program_.places.size(); ++b) {
-    if (program_.places[b].where == Where::accumulator) {
-      w.buffers[b] = first + program_.places[b].offset;
-    }
-  }
 }
 
 }  // namespace buropt

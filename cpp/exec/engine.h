@@ -2,7 +2,8 @@
 //
 // A batch is cut into slots by its size and the program alone; a slot's samples run in tiles, in
 // order, into the slot's accumulators; the slots of a batch are added along a fixed binary tree.
-// The threads only decide who works on which slot, so every thread count gives the same bits.
+// The threads only decide who works on which slot, so every thread count gives the same bits. A
+// batch of few slots is worked on by all threads together, each computing a part of an instruction.
 #pragma once
 
 #include <atomic>
@@ -86,17 +87,32 @@ class Engine {
   struct Workspace;
   struct Run;
 
+  /// A sum over the samples, and the output that it is; where there is none, -1.
+  struct Accumulator {
+    std::int32_t buffer;
+    std::int64_t offset;  ///< bytes, in a slot
+    std::int64_t size;    ///< elements
+    std::int64_t output;
+    bool needs_zeros;  ///< its instruction adds from the first tile on
+  };
+
   std::unique_ptr<Workspace> new_workspace() const;
+  void find_accumulators();
   void run_scalar(std::span<const std::byte* const> vectors, const Batch& batch,
                   Workspace& workspace) const;
   void run_tiles(std::span<const std::byte* const> vectors, double scale,
                  std::span<const Batch> batches, int threads, Workspace& workspace) const;
-  void prepare_threads(Workspace& workspace, int members, std::span<const Batch> batches) const;
+  void bind_vectors(const Run& run, double scale) const;
+  std::int64_t cut(const Run& run) const;
+  void prepare_threads(const Run& run, int members) const;
   std::int64_t row_bytes(const InputRole& role) const;
+  void execute(const std::vector<Instruction>& code, const Run& run, const Frame& frame) const;
+  std::byte* sums(const Run& run, std::int64_t batch, std::int64_t slot,
+                  const Accumulator& a) const;
   void run_slot(const Run& run, std::int64_t task, ThreadState& state) const;
   void bind_rows(const Run& run, const Batch& batch, std::int64_t from, std::int64_t rows,
                  ThreadState& state) const;
-  void combine(const Run& run, std::int64_t batch, int threads) const;
+  void combine(const Run& run, std::int64_t batch) const;
   void order_rows(const Batch& batch, std::int64_t rows, Workspace& workspace) const;
   void copy_rows(const Batch& batch, std::int64_t from, std::int64_t rows,
                  const ThreadState& state) const;
@@ -108,6 +124,9 @@ class Engine {
   std::vector<OutputRole> outputs_;
   Data data_;
   std::int64_t work_per_sample_ = 0;
+  std::vector<Accumulator> accumulators_;
+  std::vector<bool> direct_;  ///< by output: it is summed up where the caller wants it
+  bool all_direct_ = false;   ///< so is every accumulator
   /// By CSR array: the lengths of its rows vary so much that an order of the rows pays.
   std::vector<bool> irregular_;
   std::optional<ScalarProgram<float>> scalar32_;

@@ -8,8 +8,11 @@
 namespace buropt {
 namespace {
 
-/// A tile's values should stay in the second-level cache beside the data they come from.
+/// A tile's values should stay in the second-level cache beside the data they come from. Those of a
+/// program with many accumulators may take as much as they do, up to a limit: all the accumulators
+/// pass through the cache once for each tile.
 constexpr std::int64_t kTileBytes = 192 * 1024;
+constexpr std::int64_t kMaxTileBytes = 1024 * 1024;
 constexpr std::int64_t kMaxRows = 256;
 /// An element of an elementwise instruction weighs as much as this many multiply-adds.
 constexpr std::int64_t kElementWork = 4;
@@ -202,7 +205,8 @@ class Planner {
       }
     }
     // A single scalar takes a whole cache line in the count above; that only makes tiles smaller.
-    const std::int64_t rows = kTileBytes / std::max<std::int64_t>(1, sample);
+    const std::int64_t bytes = std::clamp(4 * p_.accumulator_bytes, kTileBytes, kMaxTileBytes);
+    const std::int64_t rows = bytes / std::max<std::int64_t>(1, sample);
     p_.max_rows = 8;
     while (p_.max_rows * 2 <= std::min(rows, kMaxRows)) p_.max_rows *= 2;
   }
@@ -211,6 +215,7 @@ class Planner {
     Arena shared;
     Arena tile;
     std::int64_t accumulators = 0;
+    p_.accumulators.clear();
     std::vector<std::vector<std::int32_t>> dying(steps_.size());
     for (std::size_t b = 0; b < last_use_.size(); ++b) {
       if (last_use_[b] >= 0) dying[at(last_use_[b])].push_back(static_cast<std::int32_t>(b));
@@ -223,6 +228,7 @@ class Planner {
         const bool in_arena = place.where == Where::shared || place.where == Where::tile;
         if (place.where == Where::accumulator) {
           place.offset = accumulators;
+          p_.accumulators.push_back({buffer, accumulators, g_.nodes[at(node)].type.size()});
           accumulators += static_cast<std::int64_t>(round_up(at(bytes(node, 1))));
         } else if (in_arena && !local_[at(buffer)]) {
           const auto taken = steps_[t].fused ? dead.end() : overwritten(node, dead);
@@ -279,9 +285,10 @@ class Planner {
       }
       const bool in_tile = stage_[at(i)] == Stage::tile;
       instruction.batched = node.type.batched;
+      instruction.work = work(node);
       op(node.op).lower({types, node.type, node.attributes, in_tile ? p_.max_rows : 1},
                         instruction);
-      if (in_tile) p_.work_per_sample += work(node);
+      if (in_tile) p_.work_per_sample += instruction.work;
       append(i, std::move(instruction));
     }
   }
@@ -296,7 +303,7 @@ class Planner {
         .push_back(std::move(instruction));
   }
 
-  /// Of one sample. What all samples share is not walked through for each: not a table of which a
+  /// Of one sample, or of the batch. What all samples share is not walked through for each: not a table of which a
   /// sample takes a few rows, nor the accumulator that gets them back.
   std::int64_t work(const Node& node) const {
     std::int64_t size = node.type.batched ? node.type.size() : 0;

@@ -37,6 +37,13 @@ struct OutputPlan {
   bool after;
 };
 
+/// A sum over the samples; every slot of a batch has its own.
+struct AccumulatorPlan {
+  std::int32_t buffer;
+  std::int64_t offset;  ///< bytes, in a slot
+  std::int64_t size;    ///< elements
+};
+
 struct Program {
   std::shared_ptr<const Graph> graph;  ///< keeps the constants alive
   DType dtype = DType::float64;
@@ -46,6 +53,7 @@ struct Program {
   std::vector<Place> places;                ///< by buffer number
   std::vector<std::int32_t> input_buffers;  ///< by input number
   std::vector<OutputPlan> outputs;
+  std::vector<AccumulatorPlan> accumulators;
   std::int64_t max_rows = 1;  ///< samples in a tile, at most
   std::int64_t shared_bytes = 0;
   std::int64_t tile_bytes = 0;

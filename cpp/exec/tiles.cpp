@@ -1,0 +1,249 @@
+// The tiles of a call: dealt out to slots and threads, run, and their sums brought together.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "base/pool.h"
+#include "exec/workspace.h"
+
+namespace buropt {
+namespace {
+
+/// An instruction of less work (multiply-adds) is over before other threads could help.
+constexpr std::int64_t kSplitWork = 1 << 18;
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+void Engine::run_tiles(std::span<const std::byte* const> vectors, double scale,
+                       std::span<const Batch> batches, int threads, Workspace& w) const {
+  Run run{vectors, batches, threads, true, w};
+  w.scratch.reserve(at(program_.scratch_bytes * threads));
+  bind_vectors(run, scale);
+  execute(program_.before, run, {w.buffers.data(), 1, w.scratch.data()});
+  if (program_.has_batch()) {
+    const std::int64_t tasks = cut(run);
+    run.splits = 2 * tasks <= threads;
+    const int members = run.splits ? 1 : static_cast<int>(std::min<std::int64_t>(tasks, threads));
+    prepare_threads(run, members);
+    const auto work = [&](std::int64_t task, int thread) {
+      run_slot(run, task, w.threads[at(thread)]);
+    };
+    Pool::run(tasks, members, work);
+  }
+  run.splits = true;
+  for (std::size_t b = 0; b < batches.size(); ++b) {
+    if (program_.has_batch()) combine(run, static_cast<std::int64_t>(b));
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+      if (program_.outputs[k].in_place && program_.outputs[k].after) {
+        w.buffers[at(program_.outputs[k].buffer)] = output(batches[b], k);
+      }
+    }
+    execute(program_.after, run, {w.buffers.data(), 1, w.scratch.data()});
+    copy_outputs(w.buffers, batches[b], b == 0);
+  }
+}
+
+/// Points the buffers that all samples share at the call's vectors and outputs.
+void Engine::bind_vectors(const Run& run, double scale) const {
+  Workspace& w = run.workspace;
+  dispatch(program_.dtype, [&](auto zero) {
+    const auto typed = static_cast<decltype(zero)>(scale);
+    std::memcpy(w.scale, &typed, sizeof(typed));
+  });
+  for (std::size_t k = 0; k < inputs_.size(); ++k) {
+    const InputRole& role = inputs_[k];
+    std::byte*& buffer = w.buffers[at(program_.input_buffers[k])];
+    if (role.kind == InputRole::scale) buffer = w.scale;
+    if (role.kind != InputRole::vector) continue;
+    // Inputs are only read.
+    buffer = const_cast<std::byte*>(run.vectors[at(role.number)]) +
+             role.offset * size_of(program_.dtype);
+  }
+  for (std::size_t k = 0; k < outputs_.size(); ++k) {
+    if (program_.outputs[k].in_place) {
+      w.buffers[at(program_.outputs[k].buffer)] = output(run.batches[0], k);
+    }
+  }
+}
+
+/// Cuts the batches into slots, and says how many there are.
+std::int64_t Engine::cut(const Run& run) const {
+  Workspace& w = run.workspace;
+  w.first_task.assign(1, 0);
+  w.tile_rows.clear();
+  for (const Batch& batch : run.batches) {
+    const auto [rows, slots] = partition(batch.count);
+    order_rows(batch, rows, w);
+    w.tile_rows.push_back(rows);
+    w.first_task.push_back(w.first_task.back() + slots);
+  }
+  const std::int64_t tasks = w.first_task.back();
+  const auto direct = all_direct_ ? static_cast<std::int64_t>(run.batches.size()) : 0;
+  w.slots.reserve(at((tasks - direct) * program_.accumulator_bytes));
+  return tasks;
+}
+
+/// Gives every thread its memory and its table of buffers, before any of them starts: a task must
+/// not throw.
+void Engine::prepare_threads(const Run& run, int members) const {
+  Workspace& w = run.workspace;
+  const bool picks = std::any_of(run.batches.begin(), run.batches.end(), [](const Batch& batch) {
+    return batch.idx != nullptr && batch.count > 1;
+  });
+  if (w.threads.size() < at(members)) w.threads.resize(at(members));
+  for (std::size_t t = 0; t < at(members); ++t) {
+    ThreadState& state = w.threads[t];
+    if (state.buffers.empty()) {
+      state.arena.reserve(at(program_.tile_bytes));
+      state.gathered.resize(inputs_.size());
+      state.csr32.resize(inputs_.size());
+      state.csr64.resize(inputs_.size());
+    }
+    // A slot that is alone runs its instructions on all threads, in the scratch memory of the call.
+    if (!run.splits) state.scratch.reserve(at(program_.scratch_bytes));
+    state.buffers = w.buffers;
+    for (std::size_t b = 0; b < program_.places.size(); ++b) {
+      if (program_.places[b].where == Where::tile) {
+        state.buffers[b] = state.arena.data() + program_.places[b].offset;
+      }
+    }
+    for (std::size_t k = 0; picks && k < inputs_.size(); ++k) {
+      if (inputs_[k].kind != InputRole::dense_data) continue;
+      state.gathered[k].reserve(at(program_.max_rows * row_bytes(inputs_[k])));
+    }
+  }
+}
+
+void Engine::execute(const std::vector<Instruction>& code, const Run& run,
+                     const Frame& frame) const {
+  for (const Instruction& s : code) {
+    if (!run.splits || run.threads == 1 || !s.splits || s.work * frame.rows < kSplitWork) {
+      s.run(s, frame);
+      continue;
+    }
+    Pool::run(run.threads, run.threads, [&](std::int64_t part, int) {
+      Frame own = frame;
+      own.part = static_cast<std::int32_t>(part);
+      own.parts = run.threads;
+      own.scratch += part * program_.scratch_bytes;
+      s.run(s, own);
+    });
+  }
+}
+
+/// Where a slot of a batch sums up.
+std::byte* Engine::sums(const Run& run, std::int64_t batch, std::int64_t slot,
+                        const Accumulator& a) const {
+  if (slot == 0 && a.output >= 0) return output(run.batches[at(batch)], at(a.output));
+  const Workspace& w = run.workspace;
+  const std::int64_t direct = all_direct_ ? batch + 1 : 0;
+  const std::int64_t place = w.first_task[at(batch)] + slot - direct;
+  return run.workspace.slots.data() + place * program_.accumulator_bytes + a.offset;
+}
+
+void Engine::run_slot(const Run& run, std::int64_t task, ThreadState& state) const {
+  Workspace& w = run.workspace;
+  const auto batch_number = static_cast<std::int64_t>(
+      std::upper_bound(w.first_task.begin(), w.first_task.end(), task) - w.first_task.begin() - 1);
+  const Batch& batch = run.batches[at(batch_number)];
+  const std::int64_t slot = task - w.first_task[at(batch_number)];
+  const std::int64_t slots = w.first_task[at(batch_number) + 1] - w.first_task[at(batch_number)];
+  const std::int64_t rows = w.tile_rows[at(batch_number)];
+  const std::int64_t tiles = (batch.count + rows - 1) / rows;
+  for (const Accumulator& a : accumulators_) {
+    state.buffers[at(a.buffer)] = sums(run, batch_number, slot, a);
+    if (!a.needs_zeros) continue;
+    std::fill_n(state.buffers[at(a.buffer)], a.size * size_of(program_.dtype), std::byte{0});
+  }
+  std::byte* scratch = run.splits ? w.scratch.data() : state.scratch.data();
+  const std::int64_t first = slot * tiles / slots;
+  for (std::int64_t tile = first; tile < (slot + 1) * tiles / slots; ++tile) {
+    const std::int64_t from = tile * rows;
+    const std::int64_t n = std::min(rows, batch.count - from);
+    bind_rows(run, batch, from, n, state);
+    execute(program_.tile, run, {state.buffers.data(), n, scratch, tile > first});
+    if (program_.has_per_sample_output) copy_rows(batch, from, n, state);
+  }
+}
+
+std::int64_t Engine::row_bytes(const InputRole& role) const {
+  return data_.dense[at(role.number)].row_size * size_of(program_.dtype);
+}
+
+/// Sorts, once for a fixed batch, the rows of every tile by length.
+void Engine::order_rows(const Batch& batch, std::int64_t rows, Workspace& w) const {
+  if (batch.fixed < 0 || data_.csr.empty()) return;
+  if (w.orders.size() <= at(batch.fixed)) w.orders.resize(at(batch.fixed) + 1);
+  auto& orders = w.orders[at(batch.fixed)];
+  if (!orders.empty()) return;
+  orders.resize(data_.csr.size());
+  for (std::size_t k = 0; k < data_.csr.size(); ++k) {
+    if (!irregular_[k]) continue;
+    std::vector<std::uint16_t>& order = orders[k];
+    order.resize(at(batch.count));
+    const auto length = [&](std::int64_t i) {
+      const std::int64_t row = batch.idx == nullptr ? batch.first + i : batch.idx[i];
+      return data_.csr[k].row_starts[row + 1] - data_.csr[k].row_starts[row];
+    };
+    for (std::int64_t from = 0; from < batch.count; from += rows) {
+      const auto begin = order.begin() + from;
+      const auto end = order.begin() + std::min(from + rows, batch.count);
+      std::iota(begin, end, std::uint16_t{0});
+      std::stable_sort(begin, end, [&](std::uint16_t a, std::uint16_t b) {
+        return length(from + a) < length(from + b);
+      });
+    }
+  }
+}
+
+/// Points the data inputs at samples from..from+n-1 of the batch; picked rows are copied together
+/// unless there is only one.
+void Engine::bind_rows(const Run& run, const Batch& batch, std::int64_t from, std::int64_t n,
+                       ThreadState& state) const {
+  const std::int64_t item = size_of(program_.dtype);
+  for (std::size_t k = 0; k < inputs_.size(); ++k) {
+    const InputRole& role = inputs_[k];
+    std::byte*& buffer = state.buffers[at(program_.input_buffers[k])];
+    if (role.kind == InputRole::weight) {
+      buffer = const_cast<std::byte*>(batch.weights) + from * item;
+    } else if (role.kind == InputRole::rows) {
+      const std::int64_t size = program_.graph->node(program_.graph->inputs[k].node).type.size();
+      buffer = const_cast<std::byte*>(run.vectors[at(role.number)]) + from * size * item;
+    } else if (role.kind == InputRole::dense_data) {
+      const DenseData& data = data_.dense[at(role.number)];
+      const std::int64_t bytes = row_bytes(role);
+      const std::int64_t* idx = batch.idx == nullptr ? nullptr : batch.idx + from;
+      if (idx == nullptr || n == 1) {
+        const std::int64_t first = idx == nullptr ? batch.first + from : idx[0];
+        buffer = const_cast<std::byte*>(data.values) + first * bytes;
+      } else {
+        buffer = state.gathered[k].data();
+        for (std::int64_t i = 0; i < n; ++i) {
+          std::memcpy(buffer + i * bytes, data.values + idx[i] * bytes, at(bytes));
+        }
+      }
+    } else if (role.kind == InputRole::csr_data) {
+      const CsrData& data = data_.csr[at(role.number)];
+      const auto rows_of = [&](auto& rows) {
+        using T = std::remove_cvref_t<decltype(*rows.values)>;
+        rows.values = reinterpret_cast<const T*>(data.values);
+        rows.columns = data.columns;
+        rows.row_starts = data.row_starts;
+        rows.n_entries = data.row_starts[data_.n_samples];
+        rows.rows = batch.idx == nullptr ? nullptr : batch.idx + from;
+        rows.first = batch.idx == nullptr ? batch.first + from : 0;
+        rows.n = n;
+        rows.order = nullptr;
+        if (batch.fixed >= 0 && irregular_[at(role.number)]) {
+          rows.order = run.workspace.orders[at(batch.fixed)][at(role.number)].data() + from;
+        }
+        return reinterpret_cast<std::byte*>(&rows);
+      };
+      buffer = program_.dtype == DType::float32 ? rows_of(state.csr32[k]) : rows_of(state.csr64[k]);
+    }
+  }
+}
+
+}  // namespace buropt

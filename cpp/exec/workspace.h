@@ -1,0 +1,44 @@
+// What the runs of an engine need besides the program: memory of the call and of each thread.
+#pragma once
+
+#include "base/buffer.h"
+#include "exec/engine.h"
+
+namespace buropt {
+
+/// What one thread needs to run tiles: its arena and its own table of buffer addresses.
+struct Engine::ThreadState {
+  Buffer arena;
+  Buffer scratch;
+  std::vector<Buffer> gathered;  ///< by input: rows picked by idx
+  std::vector<std::byte*> buffers;
+  std::vector<CsrRows<float>> csr32;
+  std::vector<CsrRows<double>> csr64;
+};
+
+struct Engine::Workspace {
+  Buffer shared;
+  Buffer scratch;  ///< a part for each thread
+  Buffer slots;
+  std::vector<std::byte*> buffers;
+  std::vector<ThreadState> threads;
+  /// By Batch::fixed, then by CSR array: within each tile, the rows by length.
+  std::vector<std::vector<std::vector<std::uint16_t>>> orders;
+  alignas(kAlignment) std::byte scale[8];
+  std::vector<float> registers32;
+  std::vector<double> registers64;
+  std::vector<std::int64_t> first_task;  ///< by batch, and the total at the end
+  std::vector<std::int64_t> tile_rows;   ///< by batch
+};
+
+/// One call.
+struct Engine::Run {
+  std::span<const std::byte* const> vectors;
+  std::span<const Batch> batches;
+  int threads;
+  /// Instructions are split among the threads; otherwise the slots are.
+  bool splits;
+  Workspace& workspace;
+};
+
+}  // namespace buropt
