@@ -8,7 +8,6 @@ plus the regularizer, which every call counts once: full batch, minibatch, or on
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from os import PathLike
 from typing import Any
 
@@ -20,6 +19,7 @@ from buropt.description import Description
 from buropt.objective import Array, Loss, Objective
 from buropt.oracle_data import OracleData, check_real, nbytes, read_data, read_shards
 from buropt.oracle_queries import OracleQueries
+from buropt.oracle_workers import OracleWorkers
 from buropt.saving import Parts, write_oracle
 from buropt.tree import check_plain, flatten
 
@@ -84,7 +84,7 @@ def compile(
     return Oracle(objective, vector, samples, weights, threads, workers)
 
 
-class Oracle(OracleQueries):
+class Oracle(OracleQueries, OracleWorkers):
     """Values and gradients of a compiled objective. Made by `buropt.compile`.
 
     A point `x` is an array of shape (dim,) (or of x0's own shape); gradients have the shape of `x`.
@@ -132,11 +132,6 @@ class Oracle(OracleQueries):
         self._evaluators: dict[tuple[str, bool], _core.Evaluator] = {}
         # The unweighted calls by kind, so that the usual call is one look-up away from the core.
         self._plain: dict[str, Callable[..., Any]] = {}
-
-    @property
-    def n_workers(self) -> int:
-        """Parts of the split of the samples; 1 without data."""
-        return max(1, len(self._shards))
 
     def __repr__(self) -> str:
         return (
@@ -250,59 +245,6 @@ class Oracle(OracleQueries):
         evaluator = self._evaluator("value_and_grad", self._weights is not None)
         return _core.BoundCall(evaluator, x, g, self._weights)
 
-    # Workers
-
-    def worker_grads(self, x: ArrayLike, out: Array | None = None) -> Array:
-        """Gradients of all workers' functions at x, shape (n_workers, dim).
-
-        Their mean over the workers is the full gradient, for any split.
-        """
-        evaluator = self._worker_evaluator("grad")
-        gradients: Array = evaluator.evaluate_workers(x, None, self._weights, out)
-        return gradients
-
-    def worker_values_and_grads(
-        self, x: ArrayLike, out: Array | None = None
-    ) -> tuple[Array, Array]:
-        """Values (n_workers,) and gradients (n_workers, dim) of all workers' functions at x."""
-        evaluator = self._worker_evaluator("value_and_grad")
-        both: tuple[Array, Array] = evaluator.evaluate_workers(x, None, self._weights, out)
-        return both
-
-    def worker_grad_differences(
-        self,
-        x: ArrayLike,
-        y: ArrayLike,
-        idx: ArrayLike | None = None,
-        out: Array | None = None,
-    ) -> Array:
-        """Give all workers' grad f_i(x) - grad f_i(y) on the same samples, (n_workers, dim).
-
-        Parameters
-        ----------
-        x, y : array, shape (dim,)
-        idx : integer array, shape (n_workers, b), optional
-            Row i picks samples of worker i by their numbers in the data; f_i is then estimated
-            without bias from those b samples. All of the worker's samples by default.
-        out : ndarray, shape (n_workers, dim), optional
-            Written to before `y` is read, so it must not share memory with x or y.
-
-        Raises
-        ------
-        ValueError, TypeError, IndexError
-            If an argument has a wrong shape or type, `out` overlaps with x or y, or `idx` lists a
-            sample that does not exist or belongs to another worker.
-        """
-        evaluator = self._worker_evaluator("grad")
-        for name, point in (("x", x), ("y", y)):
-            if isinstance(out, np.ndarray) and np.shares_memory(out, point):
-                raise ValueError(f"out must not share memory with {name}; pass another array")
-        if idx is not None:
-            idx = self._own_samples(idx)
-        differences: Array = evaluator.evaluate_workers(x, idx, self._weights, out)
-        differences -= evaluator.evaluate_workers(y, idx, self._weights, None)
-        return differences
-
     # Saving and copying
 
     def save(self, path: str | PathLike[str], *, data: bool = True) -> None:
@@ -401,11 +343,6 @@ class Oracle(OracleQueries):
             self._evaluators[kind, weighted] = evaluator
         return evaluator
 
-    def _worker_evaluator(self, kind: str) -> _core.Evaluator:
-        if self.n_samples == 0:
-            raise ValueError("worker gradients need data, and this oracle was compiled without")
-        return self._evaluator(kind, self._weights is not None)
-
     def _x_shape(self) -> tuple[int, ...]:
         shapes = self._spec.shapes
         return shapes[0] if len(shapes) == 1 else (self.dim,)
@@ -428,36 +365,6 @@ class Oracle(OracleQueries):
         if self._weights is None or idx.dtype.kind not in "iu":
             return self._weights
         return self._weights.take(idx.ravel().astype(np.int64, copy=False), mode="clip")
-
-    @cached_property
-    def _owner(self) -> NDArray[np.int64]:
-        """The worker of each sample."""
-        owner = np.empty(self.n_samples, np.int64)
-        for i, shard in enumerate(self._shards):
-            owner[shard] = i
-        return owner
-
-    def _own_samples(self, idx: ArrayLike) -> NDArray[Any]:
-        """`idx` as an array; its shape and dtype are checked by the core, its samples here."""
-        rows = np.asarray(idx)
-        if rows.ndim != 2 or len(rows) != self.n_workers or not rows.size:
-            return rows
-        if rows.dtype.kind not in "iu":
-            return rows
-        low, high = int(rows.min()), int(rows.max())
-        if low < 0 or high >= self.n_samples:
-            raise IndexError(
-                f"idx contains {low if low < 0 else high}, but sample numbers go from 0 to "
-                f"{self.n_samples - 1}"
-            )
-        foreign = self._owner[rows] != np.arange(self.n_workers)[:, None]
-        if foreign.any():
-            i = int(foreign.any(axis=1).argmax())
-            raise IndexError(
-                f"idx[{i}] contains sample {rows[i][foreign[i]].min()}, which worker {i} does not "
-                "have"
-            )
-        return rows
 
 
 def _from_parts(parts: Parts) -> Oracle:

@@ -150,7 +150,7 @@ def test_step_needs_an_array_that_it_can_write():
         f.step(np.ones(2, np.float32), 0.1)
     with pytest.raises(ValueError, match=r"x must have shape \(2,\), got \(3,\)"):
         f.step(np.ones(3), 0.1)
-    with pytest.raises(ValueError, match="x .*data"):
+    with pytest.raises(ValueError, match=r"x .*data"):
         f.step(A[1], 0.1)
     with pytest.raises(IndexError):
         f.step(np.ones(2), 0.1, [3])

@@ -303,8 +303,8 @@ class Planner {
         .push_back(std::move(instruction));
   }
 
-  /// Of one sample, or of the batch. What all samples share is not walked through for each: not a table of which a
-  /// sample takes a few rows, nor the accumulator that gets them back.
+  /// Of one sample, or of the batch. What all samples share is not walked through for each: not a
+  /// table of which a sample takes a few rows, nor the accumulator that gets them back.
   std::int64_t work(const Node& node) const {
     std::int64_t size = node.type.batched ? node.type.size() : 0;
     for (const NodeId input : node.inputs) {
