@@ -24,14 +24,13 @@ import numpy as np
 
 from buropt import _core
 from buropt.autodiff.jacobian import RowsProgram
-from buropt.autodiff.program import Program, Run, gradient_dtype
+from buropt.autodiff.program import Program, gradient_dtype
 from buropt.autodiff.transforms import Recorded, Transform
 from buropt.trace import DisconnectedInputWarning, Trace, TraceError, Tracer
 from buropt.trace.arguments import Arguments, Input, Static, common_dtype
 from buropt.trace.errors import ForeignTracerError, definition, warn
 
 _MAX_PROGRAMS = 64
-_FAST_SCALARS = frozenset((float, np.float64, np.float32))
 
 
 class CacheInfo(NamedTuple):
@@ -92,30 +91,13 @@ class Derivative:
         return type(self), (self._transform,)
 
 
-class Direct(Derivative):
+class Direct(_core.QuickCall, Derivative):
     """A derivative that is called with its transform's arguments and `out`."""
 
     def __init__(self, transform: Transform) -> None:
-        super().__init__(transform)
-        self._call = self._compiled[0].call
-        self._find = self._compiled[0].fast.get
-
-    def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
-        """Evaluate at the arguments."""
-        # The short way for floats and arrays: one look-up by their types, shapes and dtypes.
-        if not kwargs:
-            run = self._find(tuple([fast_key(arg) for arg in args]))
-            if run is not None:
-                return run(args, out)
-        return self._call(args, kwargs, out)
-
-
-def fast_key(arg: Any) -> Any:
-    """What a program depends on, for arrays and floats; None for everything else."""
-    kind = type(arg)
-    if kind is np.ndarray:
-        return arg.shape, arg.dtype
-    return kind if kind in _FAST_SCALARS else None
+        Derivative.__init__(self, transform)
+        (compiled,) = self._compiled
+        _core.QuickCall.__init__(self, compiled.quick, compiled.evaluate)
 
 
 def check_picklable(fun: Callable[..., Any], name: str) -> None:
@@ -149,11 +131,11 @@ class Compiled:
 
     def __init__(self, transform: Transform) -> None:
         self._transform = transform
-        self._programs: OrderedDict[Any, Run] = OrderedDict()
+        self._programs: OrderedDict[Any, Program] = OrderedDict()
         self._lock = threading.RLock()
         self._n_traces = 0
-        # Programs whose arguments are floats and arrays only, by `fast_key`.
-        self.fast: dict[Any, Run] = {}
+        # The short way to the programs whose arguments are floats and arrays only.
+        self.quick = _core.QuickPrograms()
 
     def cache_info(self) -> CacheInfo:
         """As of the derivative."""
@@ -163,7 +145,11 @@ class Compiled:
         """As of the derivative."""
         with self._lock:
             self._programs.clear()
-            self.fast.clear()
+            self.quick.clear()
+
+    def evaluate(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        """`call` with the arguments as the user gave them."""
+        return self.call(args, kwargs, out)
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
         """Run the program for such arguments, compiled before or now."""
@@ -193,25 +179,24 @@ class Compiled:
         kinds = arguments.classify()
         key = (arguments.structure, kinds)
         with self._lock:
-            run = self._programs.get(key)
-            if run is None:
-                run = self._compile(arguments, kinds)
-                self._programs[key] = run
+            program = self._programs.get(key)
+            if program is None:
+                program = self._compile(arguments, kinds)
+                self._programs[key] = program
                 if len(self._programs) > _MAX_PROGRAMS:
                     self._programs.popitem(last=False)
-                    self.fast.clear()
+                    self.quick.clear()
             self._programs.move_to_end(key)
-            fast = tuple(fast_key(arg) for arg in args)
-            if not kwargs and None not in fast:
-                self.fast[fast] = run
+            if not kwargs:
+                program.add_to(self.quick, args)
         leaves = [
             leaf
             for leaf, kind in zip(arguments.leaves, kinds, strict=True)
             if isinstance(kind, Input)
         ]
-        return run(leaves, out)
+        return program.run(leaves, out)
 
-    def _compile(self, arguments: Arguments, kinds: tuple[Input | Static, ...]) -> Run:
+    def _compile(self, arguments: Arguments, kinds: tuple[Input | Static, ...]) -> Program:
         self._n_traces += 1
         paths = arguments.paths()
         named = [
@@ -254,7 +239,7 @@ class Compiled:
             structure=recorded.structure,
             out_structure=recorded.out_structure,
             first_out=recorded.first_out,
-        ).shortest_run()
+        )
 
     def _warn_disconnected(
         self, trace: Trace, recorded: Recorded, paths: list[str], leaves: list[Any]

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias, overload
 
 import numpy as np
 
-from buropt.autodiff.compiled import Compiled, Derivative, Direct, fast_key
+from buropt import _core
+from buropt.autodiff.compiled import Compiled, Derivative, Direct
 from buropt.autodiff.jacobian import Hessian, Jacobian
 from buropt.autodiff.transforms import (
     Forward,
@@ -179,19 +180,19 @@ def jvp(
 class _AlongTangents(Derivative):
     """What `jvp` returns."""
 
+    def __init__(self, transform: Transform) -> None:
+        super().__init__(transform)
+        (compiled,) = self._compiled
+        self._call = _core.QuickCall(compiled.quick, compiled.evaluate)
+
     def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """The value and the tangent."""
-        (compiled,) = self._compiled
-        args = (*primals, *tangents)
-        run = compiled.fast.get(tuple([fast_key(arg) for arg in args]))
-        if run is not None and len(primals) == len(tangents):
-            return run(args, None)
         for name, given in (("primals", primals), ("tangents", tangents)):
             if not isinstance(given, tuple | list):
                 raise TypeError(f"jvp: {name} must be a tuple, one entry for each argument")
         if len(primals) != len(tangents):
             raise TypeError(f"jvp: got {len(primals)} primals and {len(tangents)} tangents")
-        return compiled.call(args, {}, None)
+        return self._call(*primals, *tangents)
 
 
 @overload

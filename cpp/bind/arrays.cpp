@@ -1,7 +1,7 @@
+#define BUROPT_HOLDS_NUMPY_API
 #include "bind/arrays.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -14,11 +14,7 @@ std::string type_of_object(nb::handle object) {
 }
 
 nb::object dtype_object(DType dtype) {
-  static PyObject* const float32 =
-      nb::module_::import_("numpy").attr("dtype")("float32").release().ptr();
-  static PyObject* const float64 =
-      nb::module_::import_("numpy").attr("dtype")("float64").release().ptr();
-  return nb::borrow(dtype == DType::float32 ? float32 : float64);
+  return nb::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(type_number(dtype))));
 }
 
 std::string dtype_name(nb::handle array) {
@@ -31,33 +27,19 @@ std::string dtype_kind(nb::handle array) {
   return nb::str(kind).c_str();
 }
 
-template <class T, class Array>
-bool is_plain(const Array& array) {
-  if (array.dtype() != nb::dtype<T>()) return false;
-  if (array.size() == 0) return true;  // NumPy gives empty arrays strides of 0
-  if (reinterpret_cast<std::uintptr_t>(array.data()) % sizeof(T) != 0) return false;
-  std::int64_t expected = 1;
-  for (std::size_t axis = array.ndim(); axis-- > 0;) {
-    if (array.shape(axis) != 1 && array.stride(axis) != expected) return false;
-    expected *= static_cast<std::int64_t>(array.shape(axis));
-  }
-  return true;
+template <class T>
+bool holds(const PyArrayObject* array) {
+  const int type = PyArray_TYPE(array);
+  if constexpr (std::is_same_v<T, float>) return type == NPY_FLOAT32;
+  if constexpr (std::is_same_v<T, double>) return type == NPY_FLOAT64;
+  // Integers of one size have several numbers.
+  return type == NPY_INT64 || (type == NPY_LONGLONG && sizeof(npy_longlong) == sizeof(T));
 }
 
-template <class Array>
-Shape shape_of(const Array& array) {
+Shape shape_of(const PyArrayObject* array) {
   Shape shape;
-  for (std::size_t axis = 0; axis < array.ndim(); ++axis) {
-    shape.push_back(static_cast<std::int64_t>(array.shape(axis)));
-  }
+  for (int axis = 0; axis < PyArray_NDIM(array); ++axis) shape.push_back(PyArray_DIM(array, axis));
   return shape;
-}
-
-using ReadArray = nb::ndarray<nb::ro, nb::device::cpu>;
-
-bool is_exactly_ndarray(nb::handle object) {
-  static PyObject* const ndarray = numpy_function("ndarray").release().ptr();
-  return reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())) == ndarray;
 }
 
 /// The object as numpy.asarray gives it. Subclasses that mean something else than their numbers are
@@ -86,22 +68,40 @@ nb::object converted(const nb::object& plain, nb::object dtype) {
 /// Tries the object as it is; false when it needs a conversion.
 template <class T>
 bool read_plain(nb::handle object, Shape& shape, const T*& data) {
-  ReadArray array;
-  if (!is_exactly_ndarray(object) || !nb::try_cast(object, array, false)) return false;
-  if (!is_plain<T>(array)) return false;
+  if (!PyArray_CheckExact(object.ptr())) return false;
+  const PyArrayObject* array = as_array(object.ptr());
+  if (!holds<T>(array) || !is_plain(array)) return false;
   shape = shape_of(array);
-  data = static_cast<const T*>(array.data());
+  data = reinterpret_cast<const T*>(memory_of(array));
   return true;
 }
 
 }  // namespace
 
+void import_numpy() {
+  if (_import_array() < 0) throw nb::python_error();
+}
+
 nb::object numpy_function(const char* name) { return nb::module_::import_("numpy").attr(name); }
 
 nb::object empty_array(const Shape& shape, DType dtype) {
-  static PyObject* const empty = numpy_function("empty").release().ptr();
-  if (shape.rank() == 1) return nb::borrow(empty)(shape[0], dtype_object(dtype));
-  return nb::borrow(empty)(to_tuple(shape), dtype_object(dtype));
+  // NumPy only reads the extents.
+  PyObject* array = PyArray_SimpleNew(shape.rank(), const_cast<npy_intp*>(shape.begin()),
+                                      type_number(dtype));
+  if (array == nullptr) throw nb::python_error();
+  return nb::steal(array);
+}
+
+nb::object numpy_scalar(const std::byte* value, DType dtype) {
+  PyTypeObject* type = dtype == DType::float32 ? &PyFloatArrType_Type : &PyDoubleArrType_Type;
+  PyObject* scalar = type->tp_alloc(type, 0);
+  if (scalar == nullptr) throw nb::python_error();
+  if (dtype == DType::float32) {
+    std::memcpy(&reinterpret_cast<PyFloatScalarObject*>(scalar)->obval, value, sizeof(float));
+  } else {
+    std::memcpy(&reinterpret_cast<PyDoubleScalarObject*>(scalar)->obval, value, sizeof(double));
+  }
+  return nb::steal(scalar);
 }
 
 const std::byte* read_array(nb::handle object, DType dtype, Shape& shape, nb::object& holder,
@@ -125,31 +125,28 @@ const std::byte* read_array(nb::handle object, DType dtype, Shape& shape, nb::ob
 }
 
 std::byte* write_array(nb::handle object, DType dtype, const Shape& shape, const char* argument) {
-  return dispatch(dtype, [&](auto zero) -> std::byte* {
-    using T = decltype(zero);
-    nb::ndarray<nb::device::cpu> array;
-    if (!nb::ndarray_check(object)) {
-      raise(ErrorKind::type, "%s must be a writeable NumPy array, got %s", argument,
-            type_of_object(object).c_str());
-    }
-    if (!nb::cast<bool>(nb::object(object.attr("flags").attr("writeable")))) {
-      raise(ErrorKind::type, "%s is a read-only array; pass a writeable one", argument);
-    }
-    if (!nb::try_cast(object, array, false)) {
-      raise(ErrorKind::type, "%s must be an array of this machine's numbers, got dtype %s",
-            argument, dtype_name(object).c_str());
-    }
-    if (!is_plain<T>(array) || !(shape_of(array) == shape)) {
-      raise(
-          ErrorKind::value,
+  if (!PyArray_Check(object.ptr())) {
+    raise(ErrorKind::type, "%s must be a writeable NumPy array, got %s", argument,
+          type_of_object(object).c_str());
+  }
+  PyArrayObject* array = as_array(object.ptr());
+  if (!PyArray_ISWRITEABLE(array)) {
+    raise(ErrorKind::type, "%s is a read-only array; pass a writeable one", argument);
+  }
+  const int type = PyArray_TYPE(array);
+  if (PyArray_ISBYTESWAPPED(array) || !(PyTypeNum_ISNUMBER(type) || PyTypeNum_ISBOOL(type))) {
+    raise(ErrorKind::type, "%s must be an array of this machine's numbers, got dtype %s", argument,
+          dtype_name(object).c_str());
+  }
+  if (type != type_number(dtype) || !is_plain(array) || !has_shape(array, shape)) {
+    raise(ErrorKind::value,
           "%s must be a C-contiguous %s array of shape %s, got dtype %s and shape %s; allocate it "
           "with np.empty(%s, np.%s)",
           argument, std::string(name_of(dtype)).c_str(), shape.str().c_str(),
           dtype_name(object).c_str(), shape_of(array).str().c_str(), shape.str().c_str(),
           std::string(name_of(dtype)).c_str());
-    }
-    return static_cast<std::byte*>(array.data());
-  });
+  }
+  return memory_of(array);
 }
 
 std::pair<const std::int64_t*, Shape> read_integers(nb::handle object, nb::object& holder,

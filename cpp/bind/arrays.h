@@ -2,13 +2,11 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 
 #include <string>
 
-#include "base/dtype.h"
 #include "base/error.h"
-#include "base/shape.h"
+#include "bind/numpy.h"
 
 namespace buropt {
 
@@ -16,9 +14,6 @@ namespace nb = nanobind;
 
 /// A function of the numpy module.
 nb::object numpy_function(const char* name);
-
-/// numpy.empty(shape, dtype).
-nb::object empty_array(const Shape& shape, DType dtype);
 
 /// The object as a C-contiguous array of this dtype; converts (numpy.ascontiguousarray) only when
 /// it is not one already. `holder` keeps a converted array alive.

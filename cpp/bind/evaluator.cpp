@@ -15,6 +15,7 @@
 #include "bind/describe.h"
 #include "bind/gil.h"
 #include "bind/samples.h"
+#include "bind/slots.h"
 #include "bind/topics.h"
 #include "math/step.h"
 
@@ -298,6 +299,21 @@ class BoundCall {
     return to_double(value_, evaluator_.dtype());
   }
 
+  /// The same as a slot of the type: a call through the binding would take as long as a small
+  /// program.
+  static PyObject* call_slot(PyObject* self, PyObject* arguments, PyObject* named) {
+    if (PyTuple_GET_SIZE(arguments) > 0 || (named != nullptr && PyDict_GET_SIZE(named) > 0)) {
+      PyErr_SetString(PyExc_TypeError, "a bound call takes no arguments: it reads the array x");
+      return nullptr;
+    }
+    if (!nb::inst_ready(self)) {
+      PyErr_SetString(PyExc_TypeError, "buropt.BoundCall: __init__ was not called");
+      return nullptr;
+    }
+    return without_exceptions(
+        [&] { return PyFloat_FromDouble(nb::inst_ptr<BoundCall>(self)->call()); });
+  }
+
  private:
   const Evaluator& evaluator_;
   std::array<nb::object, 4> kept_;
@@ -333,10 +349,11 @@ void bind_evaluator(nb::module_& m) {
       .def("set_workers", &Evaluator::set_workers, "shards"_a)
       .def("describe", &Evaluator::describe);
 
-  nb::class_<BoundCall>(m, "BoundCall", "A call on fixed arrays.")
+  static PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(BoundCall::call_slot)},
+                                {0, nullptr}};
+  nb::class_<BoundCall>(m, "BoundCall", nb::type_slots(slots), "A call on fixed arrays.")
       .def(nb::init<nb::object, nb::object, nb::object, nb::object>(), "evaluator"_a, "x"_a,
            "g"_a.none(), "weights"_a.none())
-      .def("__call__", &BoundCall::call)
       .def(
           "__reduce__",
           [](const BoundCall&) -> nb::object {

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/pool.h"
+#include "bind/numpy.h"
 #include "bind/topics.h"
 
 namespace nb = nanobind;
@@ -13,6 +14,7 @@ NB_MODULE(_core, m) {
   // A traceback that outlives the interpreter is no reason to alarm users.
   nb::set_leak_warnings(false);
 #endif
+  buropt::import_numpy();
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);
@@ -38,6 +40,7 @@ NB_MODULE(_core, m) {
   buropt::bind_evaluator(m);
   buropt::bind_query(m);
   buropt::bind_function(m);
+  buropt::bind_quick_call(m);
   buropt::bind_compress(m);
   buropt::bind_data(m);
   buropt::bind_value(m);

@@ -1,5 +1,7 @@
 #include "bind/samples.h"
 
+#include <nanobind/ndarray.h>
+
 #include <algorithm>
 
 namespace buropt {

@@ -9,6 +9,7 @@ void bind_graph(nanobind::module_& m);
 void bind_evaluator(nanobind::module_& m);
 void bind_query(nanobind::module_& m);
 void bind_function(nanobind::module_& m);
+void bind_quick_call(nanobind::module_& m);
 void bind_compress(nanobind::module_& m);
 void bind_data(nanobind::module_& m);
 void bind_value(nanobind::module_& m);

@@ -1,0 +1,21 @@
+// Slots of a type that Python calls without nanobind in between.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace buropt {
+
+/// What f returns, a new reference; exceptions become Python's.
+template <class F>
+PyObject* without_exceptions(const F& f) noexcept {
+  try {
+    return f();
+  } catch (nanobind::python_error& error) {
+    error.restore();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return nullptr;
+}
+
+}  // namespace buropt
