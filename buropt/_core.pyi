@@ -1,6 +1,6 @@
 """The compiled core of buropt; use the names in buropt itself."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 import os
 from typing import Annotated, Any, NoReturn, SupportsFloat, overload
 
@@ -128,9 +128,9 @@ class Evaluator:
 class BoundCall:
     """A call on fixed arrays."""
 
-    def __init__(self, evaluator: object, x: object, g: object | None, weights: object | None) -> None: ...
-
     def __call__(self) -> float: ...
+
+    def __init__(self, evaluator: object, x: object, g: object | None, weights: object | None) -> None: ...
 
     def __reduce__(self) -> NoReturn: ...
 
@@ -155,7 +155,24 @@ class Program:
 
     def __call__(self, *arrays) -> list: ...
 
-    def run(self, arrays: tuple, out: object | None) -> list: ...
+class QuickPrograms:
+    """Compiled programs by the arguments they are for."""
+
+    def __init__(self) -> None: ...
+
+    def add(self, arguments: tuple[Any, ...], run: Callable[..., Any], program: Program | None, is_tuple: bool, takes_out: bool) -> None:
+        """
+        Adds a program for arguments like these, if they are arrays and floats only.
+        """
+
+    def clear(self) -> None: ...
+
+class QuickCall:
+    """A function that is a program for some arguments."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def __init__(self, programs: QuickPrograms, otherwise: Callable[..., Any]) -> None: ...
 
 def philox4x32(counter: Sequence[int], key: Sequence[int]) -> list[int]:
     """

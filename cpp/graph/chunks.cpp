@@ -122,8 +122,8 @@ class FusedLowering {
     } else {
       // One number a sample: what the kernel needs to know of a chunk.
       std::vector<Type> types;
-      for (const NodeId input : n.inputs) types.push_back(as_sample(type(input)));
-      const Type out = as_sample(n.type);
+      for (const NodeId input : n.inputs) types.push_back(as_sample(type(input), is_number(input)));
+      const Type out = as_sample(n.type, false);
       op(n.op).lower({types, out, n.attributes, kChunk}, s);
       s.out = result(i);
     }
@@ -136,7 +136,7 @@ class FusedLowering {
       const std::int64_t offset = n.attributes[0][k] * f_->item;
       ahead = std::max(ahead, offset);
       Instruction s;
-      s.in.push_back(operand(n.inputs[k]));
+      s.in.push_back(stream(n.inputs[k]));
       s.out = add_operand({Fused::Operand::stream, buffer, offset});
       s.run = n.type.dtype == DType::float32 ? add_kernel<float> : add_kernel<double>;
       f_->parts.push_back(std::move(s));
@@ -144,11 +144,24 @@ class FusedLowering {
     f_->zeroed.push_back({buffer, n.type.size() * f_->item, ahead});
   }
 
-  Type as_sample(const Type& whole) const {
+  static Type as_sample(const Type& whole, bool is_number) {
     Type sample = whole;
-    sample.batched = whole.size() == f_->size;
+    sample.batched = !is_number;
     sample.shape = Shape();
     return sample;
+  }
+
+  /// One number for all elements: a single one, or a constant with equal elements, of which the
+  /// first is read.
+  bool is_number(NodeId input) const {
+    return type(input).size() != f_->size || is_uniform(node(input));
+  }
+
+  bool is_uniform(const Node& constant) const {
+    if (!constant.is_constant) return false;
+    const std::byte* first = g_.constants[at(constant.slot)]->data();
+    const std::int64_t bytes = constant.type.size() * f_->item;
+    return std::memcmp(first, first + f_->item, at(bytes - f_->item)) == 0;
   }
 
   std::int32_t add_operand(const Fused::Operand& operand) {
@@ -164,10 +177,16 @@ class FusedLowering {
     if (const auto view = views_.find(buffer); view != views_.end()) {
       operand.buffer = view->second.source;
       operand.offset = view->second.offset * f_->item;
-    } else if (type(input).size() != f_->size) {
+    } else if (is_number(input)) {
       operand.kind = Fused::Operand::number;
     }
     return numbers_[buffer] = add_operand(operand);
+  }
+
+  /// The same for a kernel that reads every element, also of a constant.
+  std::int32_t stream(NodeId input) {
+    if (!is_number(input)) return operand(input);
+    return add_operand({Fused::Operand::stream, buffer_[at(input)], 0});
   }
 
   std::int32_t result(std::int64_t i) {

@@ -26,6 +26,14 @@ std::vector<Type> types_of(const Emitter& e, std::span<const NodeId> inputs) {
   return types;
 }
 
+/// The number that an operand repeats, or kNone.
+NodeId repeated(const Emitter& e, NodeId operand) {
+  static const OpId broadcast_to = find_op("broadcast_to");
+  const Definition d = e.definition(operand);
+  const NodeId source = d.op == broadcast_to ? d.inputs[0] : operand;
+  return e.type(source).size() == 1 ? source : kNone;
+}
+
 }  // namespace
 
 NodeId simplify(Emitter& e, std::string_view name, std::span<const NodeId> inputs) {
@@ -45,6 +53,13 @@ NodeId simplify(Emitter& e, std::string_view name, std::span<const NodeId> input
       operand = kept;
   }
   if (changed) return e.emit(find_op(name), operands, {});
+  // What is the same number everywhere is computed once.
+  std::vector<NodeId> numbers;
+  for (const NodeId operand : operands) numbers.push_back(repeated(e, operand));
+  if (numbers != operands && std::find(numbers.begin(), numbers.end(), kNone) == numbers.end()) {
+    const NodeId number = e.emit(find_op(name), numbers, {});
+    return e.emit("broadcast_to", {number}, Attributes({out.shape.begin(), out.shape.end()}));
+  }
   if (plan_loop(types_of(e, operands), out)) return kNone;
   for (NodeId& operand : operands) {
     if (e.type(operand).shape == out.shape || e.type(operand).size() == 1) continue;
