@@ -48,6 +48,10 @@ def _layer_norm(x: Any, eps: Any) -> Any:
     return _rms_norm(x - np.mean(x, axis=-1, keepdims=True), eps)
 
 
+def _layer_norm_affine(x: Any, weight: Any, bias: Any, eps: Any) -> Any:
+    return _layer_norm(x, eps) * weight + bias
+
+
 def _rms_norm(x: Any, eps: Any) -> Any:
     return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + EPS)
 
@@ -132,6 +136,21 @@ NN_ROWS: dict[str, Row] = {
         constant=True,
     ),
     "layer_norm": _with_eps(_layer_norm),
+    "layer_norm_affine": Row(
+        _layer_norm_affine,
+        tuple(
+            Example((shape, shape[-1:], shape[-1:]), _EPS_BITS)
+            for shape in ((3,), (5, 1), (2, 19, 5), (3, 40), (4, 24))
+        ),
+        (
+            (Example(((), (3,), (3,)), _EPS_BITS), _NO_AXIS[1]),
+            (
+                Example(((2, 3), (3,), (2,)), _EPS_BITS),
+                r"rows of shape \(2, 3\) need a weight and a bias of shape \(3,\)",
+            ),
+        ),
+        ulp=40,
+    ),
     "rms_norm": _with_eps(_rms_norm),
     "attention": Row(
         _attention,

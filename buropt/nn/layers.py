@@ -69,7 +69,12 @@ def layer_norm(
     """
     trace = trace_of(x, weight, bias)
     if trace is not None:
-        y: Array = trace.emit("layer_norm", (trace.lift(x),), {"eps": _bits(eps)})
+        x = trace.lift(x)
+        columns = x.shape[-1:]
+        if all(part is not None and np.shape(part) == columns for part in (weight, bias)):
+            operands = (x, trace.lift(weight), trace.lift(bias))
+            return trace.emit("layer_norm_affine", operands, {"eps": _bits(eps)})
+        y: Array = trace.emit("layer_norm", (x,), {"eps": _bits(eps)})
     else:
         centred = x - np.mean(x, axis=-1, keepdims=True)
         y = centred / np.sqrt(np.mean(centred * centred, axis=-1, keepdims=True) + eps)

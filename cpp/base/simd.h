@@ -30,11 +30,12 @@
 
 #define BUROPT_INLINE [[gnu::always_inline]] inline
 
-// Left alone, Clang unrolls a loop over lanes before it can become one masked instruction.
+// Left alone, the compilers unroll a loop over lanes before it can become one masked instruction.
+// GCC also has to be told that the lanes, a local array, are no part of the memory in question.
 #ifdef __clang__
 #define BUROPT_VECTOR_LOOP _Pragma("clang loop unroll(disable)")
 #else
-#define BUROPT_VECTOR_LOOP
+#define BUROPT_VECTOR_LOOP _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
 #endif
 
 namespace buropt {

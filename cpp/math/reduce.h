@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <type_traits>
 
 #include "math/dot.h"
 #include "math/lanes.h"
@@ -21,18 +22,17 @@ inline constexpr std::int64_t kReduceBlock = 256;
 inline constexpr int kReduceChains = 4;
 inline constexpr int kReducePacks = kRegisters == 32 ? 6 : 3;
 
-// out (strip) = or += sum of n rows, n <= kReduceBlock, `stride` elements apart.
-template <class T, class Strip>
-void sum_strip(const T* in, std::int64_t n, std::int64_t stride, T* out, bool accumulate,
-               Strip strip) noexcept {
-  constexpr int kLanes = Strip::kLanes;
+// A strip of sum_columns, for n <= kReduceBlock.
+template <class T, class Strip, class Add>
+BUROPT_INLINE void sum_strip(std::int64_t n, T* out, bool accumulate, Strip strip,
+                             Add add) noexcept {
   constexpr int kPacks = Strip::kPacks;
-  using V = Lanes<T, kLanes>;
-  V sum[kReduceChains][kPacks] = {};
+  constexpr std::integral_constant<int, Strip::kLanes> kLanes;
+  Lanes<T, kLanes> sum[kReduceChains][kPacks] = {};
   const auto add_row = [&](int chain, std::int64_t r) {
 #pragma GCC unroll 8
     for (int q = 0; q < kPacks; ++q) {
-      sum[chain][q] += load_lanes<T, kLanes>(in + r * stride + strip.offset(q));
+      sum[chain][q] = add(kLanes, r, strip.begin + strip.offset(q), sum[chain][q]);
     }
   };
   std::int64_t r = 0;
@@ -44,7 +44,8 @@ void sum_strip(const T* in, std::int64_t n, std::int64_t stride, T* out, bool ac
   for (int chain = 0; chain < kReduceChains - 1; ++chain) {
     if (r + chain < n) add_row(chain, r + chain);
   }
-  V total[kPacks];
+  out += strip.begin;
+  Lanes<T, kLanes> total[kPacks];
 #pragma GCC unroll 8
   for (int q = 0; q < kPacks; ++q) {
     total[q] = (sum[0][q] + sum[1][q]) + (sum[2][q] + sum[3][q]);
@@ -64,6 +65,25 @@ BUROPT_INLINE void sum_contiguous(const T* in, std::int64_t n, T* out, bool accu
 
 }  // namespace detail
 
+/// out (columns) = or += sum over n rows. add(kLanes, r, j, sum) gives `sum` plus columns j, j + 1,
+/// ... of row r, kLanes (a constant) of them.
+template <class T, class Add>
+BUROPT_INLINE void sum_columns(std::int64_t n, std::int64_t columns, T* out, bool accumulate,
+                               Add add) noexcept {
+  std::int64_t begin = 0;
+  do {
+    const std::int64_t rows = std::min(n - begin, detail::kReduceBlock);
+    for_each_strip<T, detail::kReducePacks>(
+        columns, detail::kReducePacks, [&](auto strip) noexcept {
+          detail::sum_strip(rows, out, accumulate || begin > 0, strip,
+                            [&](auto lanes, std::int64_t r, std::int64_t j, auto sum) {
+                              return add(lanes, begin + r, j, sum);
+                            });
+        });
+    begin += rows;
+  } while (begin < n);
+}
+
 /// out (outer, inner) = or += sum over r of in (outer, n, inner), both contiguous. The sums of the
 /// columns of an (m, n) matrix are sum_axis(in, 1, m, n, out, ...).
 template <class T>
@@ -79,16 +99,10 @@ void sum_axis(const T* in, std::int64_t outer, std::int64_t n, std::int64_t inne
     return;
   }
   for (std::int64_t o = 0; o < outer; ++o, in += n * inner, out += inner) {
-    std::int64_t begin = 0;
-    do {
-      const std::int64_t rows = std::min(n - begin, detail::kReduceBlock);
-      for_each_strip<T, detail::kReducePacks>(
-          inner, detail::kReducePacks, [&](auto strip) noexcept {
-            detail::sum_strip(in + begin * inner + strip.begin, rows, inner, out + strip.begin,
-                              accumulate || begin > 0, strip);
-          });
-      begin += rows;
-    } while (begin < n);
+    sum_columns(n, inner, out, accumulate,
+                [&](auto lanes, std::int64_t r, std::int64_t j, auto sum) {
+                  return sum + load_lanes<T, lanes>(in + r * inner + j);
+                });
   }
 }
 

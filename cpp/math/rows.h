@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <utility>
 
@@ -114,6 +115,7 @@ struct RowGroup {
   Pack<T> rows[Pack<T>::size];
 
   BUROPT_INLINE explicit RowGroup(T value) noexcept {
+#pragma GCC unroll 16
     for (Pack<T>& row : rows) row = Pack<T>(value);
   }
   BUROPT_INLINE Pack<T>& operator[](int r) noexcept { return rows[r]; }
@@ -125,12 +127,27 @@ struct RowGroup {
   }
 };
 
+/// For every row of a group the sum over n columns of term(r, columns): row r's in lane r.
+template <class T, class Term>
+BUROPT_INLINE Pack<T> group_sums(std::int64_t n, Term term) noexcept {
+  RowGroup<T> sums(T(0));
+  for_each_columns<T>(n, [&](auto at) {
+#pragma GCC unroll 16
+    for (int r = 0; r < Pack<T>::size; ++r) sums[r] += term(r, at);
+  });
+  return sums.folded(Plus());
+}
+
 /// Lane r of a register, as a number.
 template <class T>
 struct RowValues {
   alignas(BUROPT_VECTOR_BYTES) T values[Pack<T>::size];
 
   BUROPT_INLINE explicit RowValues(Pack<T> lanes) noexcept { lanes.store(values); }
+  template <std::invocable<int> F>
+  BUROPT_INLINE explicit RowValues(F value) noexcept {
+    for (int r = 0; r < Pack<T>::size; ++r) values[r] = value(r);
+  }
   BUROPT_INLINE T operator[](int r) const noexcept { return values[r]; }
 };
 

@@ -45,9 +45,9 @@ void batch_sum_kernel(const Instruction& s, const Frame& frame) noexcept {
   const T* in = buffer_as<const T>(frame, s.in[0]);
   T* out = buffer_as<T>(frame, s.out);
   if (size == 1)
-    *out += sum(in, rows);
+    *out = sum(in, rows) + (frame.adds ? *out : T(0));
   else
-    sum_axis(in, 1, rows, size, out, true);
+    sum_axis(in, 1, rows, size, out, frame.adds);
 }
 
 Type infer_to_batched(std::span<const Type> in, const Attributes&) {
@@ -85,6 +85,7 @@ std::vector<Op> batch_ops() {
   sum.lower = [](const LowerContext& c, Instruction& s) {
     s.numbers = {c.out.size(), c.in[0].shape.product(0, leading_of(c.attributes))};
     s.run = c.out.dtype == DType::float32 ? batch_sum_kernel<float> : batch_sum_kernel<double>;
+    s.starts_sums = true;
   };
 
   Op spread;

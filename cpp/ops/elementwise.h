@@ -129,38 +129,104 @@ BUROPT_INLINE T call(const std::array<T, sizeof...(k)>& operands, std::index_seq
   return F::value(operands[k]...);
 }
 
+/// Rows at most this long are walked together with those that repeat for each of them.
+inline constexpr std::int64_t kMaxPeriod = 256;
+
+/// One row of all operands.
+template <class T, int N>
+struct OperandRow {
+  std::array<const T*, N> start;
+  std::array<std::int64_t, N> moves;    ///< all bits or none: along the row
+  std::array<std::int64_t, N> repeats;  ///< all bits or none: along the period
+  std::int64_t period;                  ///< elements after which shorter rows begin again
+
+  /// Element i of operand k, which is element `place` of a period.
+  BUROPT_INLINE const T* at(std::size_t k, std::int64_t i, std::int64_t place) const noexcept {
+    return start[k] + ((i & moves[k]) | (place & repeats[k]));
+  }
+};
+
+/// How an instruction walks its operands: one row after the other, or all together as one row.
+template <class T, int N>
+class Walk {
+  static constexpr int lanes = Pack<T>::size;
+
+ public:
+  // Not inlined: one for all formulas of N operands.
+  [[gnu::noinline]] Walk(const Instruction& s, const Frame& frame) noexcept
+      : strides_(s.numbers.data() + 4) {
+    const std::int64_t* numbers = s.numbers.data();
+    const std::int64_t rows = s.rows(frame);
+    outer_ = numbers[1] != 0 ? numbers[0] * rows : numbers[0];
+    inner_ = numbers[3] != 0 ? numbers[2] * rows : numbers[2];
+    for (std::size_t k = 0; k < N; ++k) start_[k] = buffer_as<const T>(frame, s.in[k]);
+    if (outer_ > 1 && inner_ > 0 && inner_ <= kMaxPeriod) join_rows();
+  }
+
+  std::int64_t outer() const noexcept { return outer_; }
+  std::int64_t inner() const noexcept { return inner_; }
+
+  BUROPT_INLINE OperandRow<T, N> row(std::int64_t o) noexcept {
+    OperandRow<T, N> row{{}, {}, repeats_, period_};
+    for (std::size_t k = 0; k < N; ++k) {
+      row.start[k] = repeats_[k] != 0 ? copies_[k] : start_[k] + o * strides_[2 * k];
+      row.moves[k] = repeats_[k] == 0 && strides_[2 * k + 1] != 0 ? -1 : 0;
+      if ((row.moves[k] | repeats_[k]) != 0) continue;
+      Pack<T>(*row.start[k]).store(copies_[k]);
+      row.start[k] = copies_[k];
+    }
+    return row;
+  }
+
+ private:
+  /// One row instead of many, if rows of operands either follow each other or repeat.
+  void join_rows() noexcept {
+    for (std::size_t k = 0; k < N; ++k) {
+      const bool follows = strides_[2 * k + 1] == 1 && strides_[2 * k] == inner_;
+      if (!follows && strides_[2 * k] != 0) return;
+    }
+    period_ = (lanes + inner_ - 1) / inner_ * inner_;
+    for (std::size_t k = 0; k < N; ++k) {
+      if (strides_[2 * k] != 0 || strides_[2 * k + 1] == 0) continue;
+      for (std::int64_t i = 0; i < period_ + lanes; i += inner_) {
+        std::copy_n(start_[k], std::min(inner_, period_ + lanes - i), copies_[k] + i);
+      }
+      repeats_[k] = -1;
+    }
+    inner_ *= std::exchange(outer_, 1);
+  }
+
+  const std::int64_t* strides_;  ///< of operand k: from row to row, and from element to element
+  std::int64_t outer_, inner_;
+  std::int64_t period_ = lanes;
+  std::array<const T*, N> start_;
+  std::array<std::int64_t, N> repeats_{};
+  // What repeats is read from copies: a value from a pack of it, a row from several in a row.
+  alignas(BUROPT_VECTOR_BYTES) T copies_[N][kMaxPeriod + 2 * lanes];
+};
+
 template <class F, class T, int N>
 void kernel(const Instruction& s, const Frame& frame) noexcept {
   constexpr auto indices = std::make_index_sequence<N>();
   constexpr int lanes = Pack<T>::size;
-  const std::int64_t* numbers = s.numbers.data();
-  const std::int64_t rows = s.rows(frame);
-  const std::int64_t outer = numbers[1] != 0 ? numbers[0] * rows : numbers[0];
-  const std::int64_t inner = numbers[3] != 0 ? numbers[2] * rows : numbers[2];
+  Walk<T, N> walk(s, frame);
+  const std::int64_t inner = walk.inner();
   T* out = buffer_as<T>(frame, s.out);
-  // A repeated value is read from a pack-sized copy with step 0, so that one loop serves all cases.
-  alignas(BUROPT_VECTOR_BYTES) T splat[N][lanes];
-  std::array<const T*, N> at;
-  std::array<std::int64_t, N> step;
-  for (std::int64_t o = 0; o < outer; ++o, out += inner) {
-    for (std::size_t k = 0; k < N; ++k) {
-      at[k] = buffer_as<const T>(frame, s.in[k]) + o * numbers[4 + 2 * k];
-      step[k] = numbers[5 + 2 * k];
-      if (step[k] == 0) {
-        Pack<T>(*at[k]).store(splat[k]);
-        at[k] = splat[k];
-      }
-    }
-    std::int64_t i = 0;
+  for (std::int64_t o = 0; o < walk.outer(); ++o, out += inner) {
+    const OperandRow<T, N> row = walk.row(o);
     std::array<Pack<T>, N> operands;
+    std::int64_t i = 0;
+    std::int64_t place = 0;
     for (; i + lanes <= inner; i += lanes) {
-      for (std::size_t k = 0; k < N; ++k) operands[k] = Pack<T>::load(at[k] + i * step[k]);
+      for (std::size_t k = 0; k < N; ++k) operands[k] = Pack<T>::load(row.at(k, i, place));
       call<F, Pack<T>>(operands, indices).store(out + i);
+      place += lanes;
+      place = place >= row.period ? place - row.period : place;
     }
     if (i < inner) {
       const int rest = static_cast<int>(inner - i);
       for (std::size_t k = 0; k < N; ++k) {
-        operands[k] = Pack<T>::load_n(at[k] + i * step[k], rest, T(1));
+        operands[k] = Pack<T>::load_n(row.at(k, i, place), rest, T(1));
       }
       call<F, Pack<T>>(operands, indices).store_n(out + i, rest);
     }

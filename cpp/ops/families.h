@@ -43,6 +43,7 @@ std::vector<Op> activation_ops();
 std::vector<Op> softmax_ops();
 std::vector<Op> cross_entropy_ops();
 std::vector<Op> normalization_ops();
+std::vector<Op> layer_norm_affine_ops();
 std::vector<Op> attention_ops();
 std::vector<Op> patches_ops();
 

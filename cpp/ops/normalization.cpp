@@ -5,112 +5,45 @@
 //
 // eps is a number: the bits of a double. Cotangents are computed from x again: a row costs little
 // while it lies in registers, and neither its mean nor its scale has to be kept.
-#include <bit>
-
 #include "ops/families.h"
-#include "ops/rows.h"
+#include "ops/row_moments.h"
 
 namespace buropt {
 namespace {
 
-template <class T>
-T epsilon(const Instruction& s) noexcept {
-  return static_cast<T>(std::bit_cast<double>(s.numbers.back()));
-}
-
-/// Of the rows of a group: mean (0 if not centred) and 1 / sqrt(mean((x - mean)^2) + eps).
-template <class T>
-struct Moments {
-  RowValues<T> mean;
-  RowValues<T> scale;
-};
-
-template <bool centred, class T>
-BUROPT_INLINE Moments<T> moments(const OperandRows<T>& x, std::int64_t first, int count,
-                                 std::int64_t n, T eps) noexcept {
-  const T per_column = T(1) / static_cast<T>(n);
-  RowGroup<T> group(T(0));
-  Pack<T> mean(T(0));
-  if constexpr (centred) {
-    for (int r = 0; r < count; ++r) {
-      const T* row = x[first + r];
-      Pack<T> sum(T(0));
-      for_each_columns<T>(n, [&](auto at) { sum += at.load(row); });
-      group[r] = sum;
-    }
-    mean = group.folded(Plus()) * per_column;
-  }
-  const RowValues<T> mean_of(mean);
-  for (int r = 0; r < count; ++r) {
-    const T* row = x[first + r];
-    Pack<T> sum(T(0));
-    for_each_columns<T>(n, [&](auto at) {
-      const Pack<T> d = at.within(at.load(row) - mean_of[r]);
-      sum = fma(d, d, sum);
-    });
-    group[r] = sum;
-  }
-  const Pack<T> variance = group.folded(Plus()) * per_column;
-  return {mean_of, RowValues<T>(T(1) / sqrt(variance + eps))};
-}
-
 template <bool centred, class T>
 void kernel(const Instruction& s, const Frame& frame) noexcept {
   const std::int64_t n = s.numbers[1];
-  const OperandRows<T> x(s, frame, 0, n);
+  const OperandRows<T> rows(s, frame, 0, n);
   T* out = buffer_as<T>(frame, s.out);
   for_each_group<T>(s, frame, [&](std::int64_t first, int count) {
-    const Moments<T> of = moments<centred>(x, first, count, n, epsilon<T>(s));
-    for (int r = 0; r < count; ++r) {
-      const T* row = x[first + r];
-      T* to = out + (first + r) * n;
-      const T m = of.mean[r];
-      const T factor = of.scale[r];
-      for_each_columns<T>(n, [&](auto at) { at.store(to, (at.load(row) - m) * factor); });
-    }
+    const GroupRows<T> x(rows, first, count);
+    const Moments<T> of = moments<centred>(x, n, epsilon<T>(s));
+    const RowValues<T> mean(of.mean);
+    const RowValues<T> scale(of.scale);
+    for_each_columns<T>(n, [&](auto at) {
+      for (int r = 0; r < count; ++r) {
+        at.store(out + (first + r) * n, (at.load(x[r]) - mean[r]) * scale[r]);
+      }
+    });
   });
 }
 
-/// scale (ct - mean(ct) - y mean(ct y)), the second term only if centred.
 template <bool centred, class T>
 void vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
   const std::int64_t n = s.numbers[1];
   const OperandRows<T> cotangents(s, frame, 0, n);
-  const OperandRows<T> x(s, frame, 1, n);
-  const T per_column = T(1) / static_cast<T>(n);
+  const OperandRows<T> rows(s, frame, 1, n);
   T* out = buffer_as<T>(frame, s.out);
   for_each_group<T>(s, frame, [&](std::int64_t first, int count) {
-    const Moments<T> of = moments<centred>(x, first, count, n, epsilon<T>(s));
-    RowGroup<T> plain(T(0));
-    RowGroup<T> weighted(T(0));
-    for (int r = 0; r < count; ++r) {
-      const T* ct = cotangents[first + r];
-      const T* row = x[first + r];
-      const T m = of.mean[r];
-      Pack<T> sum(T(0));
-      Pack<T> product(T(0));
-      for_each_columns<T>(n, [&](auto at) {
-        const Pack<T> c = at.load(ct);
-        if constexpr (centred) sum += c;
-        product = fma(c, at.within(at.load(row) - m), product);
-      });
-      plain[r] = sum;
-      weighted[r] = product;
-    }
-    const Pack<T> factors = Pack<T>::load(of.scale.values);
-    const RowValues<T> mean_ct(plain.folded(Plus()) * per_column);
-    const RowValues<T> slope(weighted.folded(Plus()) * per_column * factors * factors);
-    for (int r = 0; r < count; ++r) {
-      const T* ct = cotangents[first + r];
-      const T* row = x[first + r];
-      T* to = out + (first + r) * n;
-      const T m = of.mean[r];
-      const T factor = of.scale[r];
-      for_each_columns<T>(n, [&](auto at) {
-        const Pack<T> d = at.load(row) - m;
-        at.store(to, (at.load(ct) - mean_ct[r] - d * slope[r]) * factor);
-      });
-    }
+    const GroupRows<T> ct(cotangents, first, count);
+    const GroupRows<T> x(rows, first, count);
+    const Moments<T> of = moments<centred>(x, n, epsilon<T>(s));
+    pull_normalized<centred>(
+        n, count, RowValues<T>(of.mean), RowValues<T>(of.scale),
+        [&](int r, auto at) { return at.load(ct[r]); },
+        [&](int r, auto at) { return at.load(x[r]); },
+        [&](int r) { return out + (first + r) * n; });
   });
 }
 
@@ -118,10 +51,6 @@ template <bool centred>
 constexpr std::string_view kName = centred ? "layer_norm" : "rms_norm";
 template <bool centred>
 constexpr std::string_view kVjpName = centred ? "layer_norm_vjp" : "rms_norm_vjp";
-
-void add_epsilon(const Attributes& attributes, Instruction& s) {
-  s.numbers.push_back(attributes[0].at(0));
-}
 
 template <bool centred>
 NodeId expand_vjp(Emitter& e, std::span<const NodeId> inputs, const Attributes& attributes) {
@@ -158,7 +87,7 @@ std::vector<Op> ops(std::string_view doc) {
   };
   op.lower = [](const LowerContext& c, Instruction& s) {
     s.numbers = row_numbers(c.in, c.out.shape);
-    add_epsilon(c.attributes, s);
+    append_epsilon(c.attributes, s);
     s.run = c.out.dtype == DType::float32 ? kernel<centred, float> : kernel<centred, double>;
   };
 
@@ -174,7 +103,7 @@ std::vector<Op> ops(std::string_view doc) {
   vjp.expand = expand_vjp<centred>;
   vjp.lower = [](const LowerContext& c, Instruction& s) {
     s.numbers = row_numbers(c.in, c.out.shape);
-    add_epsilon(c.attributes, s);
+    append_epsilon(c.attributes, s);
     s.run =
         c.out.dtype == DType::float32 ? vjp_kernel<centred, float> : vjp_kernel<centred, double>;
   };

@@ -48,6 +48,7 @@ struct Registry {
              softmax_ops,
              cross_entropy_ops,
              normalization_ops,
+             layer_norm_affine_ops,
              attention_ops,
              patches_ops,
          }) {

@@ -65,6 +65,20 @@ class OperandRows {
   bool repeats_;
 };
 
+/// The rows of a group. Where it has fewer rows than a register has lanes, the others are its last
+/// one again: what is computed of them is not used.
+template <class T>
+class GroupRows {
+ public:
+  BUROPT_INLINE GroupRows(const OperandRows<T>& rows, std::int64_t first, int count) noexcept {
+    for (int r = 0; r < Pack<T>::size; ++r) rows_[r] = rows[first + std::min(r, count - 1)];
+  }
+  BUROPT_INLINE const T* operator[](int r) const noexcept { return rows_[r]; }
+
+ private:
+  const T* rows_[Pack<T>::size];
+};
+
 /// Calls f(first row, number of rows) for the groups of a tile's rows.
 template <class T, class F>
 void for_each_group(const Instruction& s, const Frame& frame, F&& f) noexcept {

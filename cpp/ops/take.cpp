@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "math/rows.h"
 #include "ops/axes.h"
 #include "ops/families.h"
 
@@ -168,10 +169,14 @@ void take_kernel(const Instruction& s, const Frame& frame) noexcept {
     const T* indices = buffer_as<const T>(frame, s.in[1]) + row * n.in_step[1];
     T* out = buffer_as<T>(frame, s.out) + row * n.out_step;
     for_picked<F>(n, indices, [&](std::int64_t from, std::int64_t to, std::int64_t count) noexcept {
-      if (from < 0)
-        std::fill_n(out + to, count, std::numeric_limits<T>::quiet_NaN());
-      else
-        std::copy_n(whole + from, count, out + to);
+      if constexpr (F::along) {
+        out[to] = from < 0 ? kNaN<T> : whole[from];
+      } else {
+        // A call of memcpy would take longer than a short row.
+        for_each_columns<T>(count, [&](auto at) {
+          at.store(out + to, from < 0 ? Pack<T>(kNaN<T>) : at.load(whole + from));
+        });
+      }
     });
   }
 }
@@ -187,7 +192,13 @@ void vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
     if constexpr (!sums) std::fill_n(out, n.outer * n.extent * n.inner, T(0));
     for_picked<F>(n, indices, [&](std::int64_t to, std::int64_t from, std::int64_t count) noexcept {
       if (to < 0) return;
-      for (std::int64_t i = 0; i < count; ++i) out[to + i] += cotangent[from + i];
+      if constexpr (F::along) {
+        out[to] += cotangent[from];
+      } else {
+        for_each_columns<T>(count, [&](auto at) {
+          at.store(out + to, at.load(out + to) + at.load(cotangent + from));
+        });
+      }
     });
   }
 }
