@@ -57,7 +57,15 @@ def one_value_many_readers(x, y, np):
     return np.sum(z * y) + np.sum(z**2) + np.max(z) + z[17] * np.sum(y)
 
 
+def many_slices_and_numbers(x, y, np):
+    z = x * y
+    return np.sum(
+        (z[4:-1] - 3.0 * x[:-5]) * z[2:-3] + 2.0 * z[1:-4] - z[3:-2] / y[:-5] + np.sum(x[7:])
+    )
+
+
 FUNCTIONS = [
+    many_slices_and_numbers,
     rosenbrock,
     softmax_like,
     slice_of_a_value_of_the_chain,
@@ -118,3 +126,16 @@ def test_a_value_that_is_also_a_result():
     value, tangent = bo.jvp(lambda x: np.exp(x) * np.sum(x), (X,), (Y,))
     np.testing.assert_allclose(value, np.exp(X) * X.sum(), rtol=1e-12)
     np.testing.assert_allclose(tangent, np.exp(X) * Y * X.sum() + np.exp(X) * Y.sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [5000, 100_000])
+def test_slopes_that_are_the_same_number_everywhere(n):
+    """Numbers repeated over an array are not read as an array, in short and in long ones."""
+    x = np.resize(X, n)
+    gradient = bo.grad(lambda x: np.sum(3.0 * x[1:]) - np.sum(x[:-1]) + 2.0 * np.sum(x[2:]))(x)
+    np.testing.assert_array_equal(gradient[:3], [-1.0, 2.0, 4.0])
+    np.testing.assert_array_equal(gradient[3:-1], 4.0)
+    assert gradient[-1] == 5.0
+    hvp = bo.hvp(lambda x: np.sum(50.0 * (1.0 - x[1:]) ** 2))(x, x)
+    np.testing.assert_array_equal(hvp[1:], 100.0 * x[1:])
+    assert hvp[0] == 0.0

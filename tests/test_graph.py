@@ -40,6 +40,47 @@ def test_neutral_operands_disappear(op, operand):
     assert b.emit(op, [x, b.constant(operand)]) == x
 
 
+SIGNS = {
+    "a + (-b)": ("subtract", lambda e, a, b: e("add", a, e("negative", b))),
+    "(-a) + b": ("subtract", lambda e, a, b: e("add", e("negative", a), b)),
+    "a - (-b)": ("add", lambda e, a, b: e("subtract", a, e("negative", b))),
+    "(-a)(-b)": ("multiply", lambda e, a, b: e("multiply", e("negative", a), e("negative", b))),
+    "-(-a * b)": ("multiply", lambda e, a, b: e("negative", e("multiply", e("negative", a), b))),
+    "a - (b * -a)": (
+        "add",
+        lambda e, a, b: e("subtract", a, e("multiply", b, e("negative", a))),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", SIGNS)
+def test_sums_and_products_absorb_signs_and_keep_every_bit(form):
+    last, build = SIGNS[form]
+    b = builder()
+    nodes = [b.input("a", (3,)), b.input("b", (3,))]
+    y = build(lambda op, *operands: b.emit(op, list(operands)), *nodes)
+    graph = b.build([y], ["y"])
+    assert f"= {last}(" in str(graph)
+    assert "negative" not in str(graph)
+    arrays = np.array([0.0, -0.0, 1.5]), np.array([0.0, 0.0, -2.5])
+
+    def numbers(op, *operands):
+        return getattr(np, op)(*operands)
+
+    (found,) = _core.Program(graph)(*arrays)
+    expected = build(numbers, *arrays)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+def test_one_number_repeated_over_an_array_is_computed_with_once():
+    b = builder()
+    x = b.input("x", ())
+    ones = b.emit("broadcast_to", [x], {"shape": [1000]})
+    total = b.emit("add", [ones, b.emit("exp", [ones])])
+    assert "exp(%0)  float64 ()" in str(b.build([total], ["y"]))
+
+
 def test_arrangements_that_change_nothing_disappear():
     b = builder()
     x = b.input("x", (2, 3))

@@ -1,7 +1,9 @@
 // The instruction of a fused step: its parts' kernels, called for one chunk after the other.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
+#include "base/simd.h"
 #include "graph/fuse.h"
 #include "math/reduce.h"
 
@@ -15,11 +17,11 @@ struct Fused {
     std::int32_t buffer;
     std::int64_t offset;  ///< bytes, to the first element
   };
-  /// A result that parts add to: set to zero as far as the chunks have come.
+  /// Bytes of a result that parts add to, or that none of them reaches: set to zero before.
   struct Zeroed {
     std::int32_t buffer;
-    std::int64_t bytes;
-    std::int64_t ahead;  ///< bytes by which the furthest part is ahead of the chunk
+    std::int64_t begin;
+    std::int64_t end;
   };
   std::vector<Operand> operands;
   std::vector<Instruction> parts;
@@ -45,16 +47,11 @@ void run_fused(const Instruction& s, const Frame& frame) noexcept {
                                                    : frame.buffers[operand.buffer] + operand.offset;
   };
   for (std::size_t k = 0; k < f.operands.size(); ++k) local[k] = address(f.operands[k]);
+  for (const Fused::Zeroed& zeroed : f.zeroed) {
+    std::memset(frame.buffers[zeroed.buffer] + zeroed.begin, 0, at(zeroed.end - zeroed.begin));
+  }
   for (std::int64_t begin = 0; begin < f.size; begin += kChunk) {
     const std::int64_t n = std::min(kChunk, f.size - begin);
-    for (const Fused::Zeroed& zeroed : f.zeroed) {
-      const std::int64_t from =
-          begin == 0 ? 0 : std::min(zeroed.bytes, begin * f.item + zeroed.ahead);
-      const std::int64_t to = begin + n == f.size
-                                  ? zeroed.bytes
-                                  : std::min(zeroed.bytes, (begin + n) * f.item + zeroed.ahead);
-      if (to > from) std::memset(frame.buffers[zeroed.buffer] + from, 0, at(to - from));
-    }
     const Frame chunk{local, n, nullptr};
     for (const Instruction& part : f.parts) part.run(part, chunk);
     for (std::size_t k = 0; k < f.operands.size(); ++k) {
@@ -68,11 +65,24 @@ void sum_kernel(const Instruction& s, const Frame& frame) noexcept {
   *buffer_as<T>(frame, s.out) += sum(buffer_as<const T>(frame, s.in[0]), frame.rows);
 }
 
-template <class T>
-void add_kernel(const Instruction& s, const Frame& frame) noexcept {
+template <class T, bool kFirst>
+void slice_part(const Instruction& s, const Frame& frame) noexcept {
   const T* in = buffer_as<const T>(frame, s.in[0]);
   T* out = buffer_as<T>(frame, s.out);
-  for (std::int64_t i = 0; i < frame.rows; ++i) out[i] += in[i];
+  constexpr int lanes = Pack<T>::size;
+  std::int64_t i = 0;
+  // In packs, because as a loop the compiler calls memcpy, which is slow between arrays that lie
+  // a multiple of a page and a few bytes apart.
+  for (; i + lanes <= frame.rows; i += lanes) {
+    const Pack<T> x = Pack<T>::load(in + i);
+    (kFirst ? x : Pack<T>::load(out + i) + x).store(out + i);
+  }
+  for (; i < frame.rows; ++i) out[i] = kFirst ? in[i] : out[i] + in[i];
+}
+
+template <class T>
+Kernel slice_kernel(bool first) {
+  return first ? slice_part<T, true> : slice_part<T, false>;
 }
 
 class FusedLowering {
@@ -88,8 +98,7 @@ class FusedLowering {
     f_->item = size_of(first.dtype);
     find_last_uses();
     for (std::size_t t = 0; t < step_.nodes.size(); ++t) {
-      part(step_.nodes[t]);
-      release(t);
+      part(step_.nodes[t], t);
     }
     Instruction s;
     s.run = run_fused;
@@ -104,12 +113,13 @@ class FusedLowering {
   const Node& node(std::int64_t i) const { return g_.nodes[at(i)]; }
   const Type& type(std::int64_t i) const { return node(i).type; }
 
-  void part(std::int64_t i) {
+  void part(std::int64_t i, std::size_t t) {
     static const OpId sum = find_op("sum");
     static const OpId slices_vjp = find_op("slices_vjp");
     const Node& n = node(i);
     if (n.op == slices_vjp) {
       add_slices(n, buffer_[at(i)]);
+      release(t);
       return;
     }
     Instruction s;
@@ -118,30 +128,40 @@ class FusedLowering {
     if (n.op == sum) {
       s.run = n.type.dtype == DType::float32 ? sum_kernel<float> : sum_kernel<double>;
       s.out = add_operand({Fused::Operand::number, buffer_[at(i)], 0});
-      f_->zeroed.push_back({buffer_[at(i)], f_->item, 0});
+      f_->zeroed.push_back({buffer_[at(i)], 0, f_->item});
+      release(t);
     } else {
       // One number a sample: what the kernel needs to know of a chunk.
       std::vector<Type> types;
       for (const NodeId input : n.inputs) types.push_back(as_sample(type(input), is_number(input)));
       const Type out = as_sample(n.type, false);
       op(n.op).lower({types, out, n.attributes, kChunk}, s);
+      // An elementwise kernel may write over what it reads.
+      release(t);
       s.out = result(i);
     }
     f_->parts.push_back(std::move(s));
   }
 
   void add_slices(const Node& n, std::int32_t buffer) {
-    std::int64_t ahead = 0;
-    for (std::size_t k = 0; k < n.inputs.size(); ++k) {
-      const std::int64_t offset = n.attributes[0][k] * f_->item;
-      ahead = std::max(ahead, offset);
+    std::vector<std::size_t> order(n.inputs.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return n.attributes[0][a] > n.attributes[0][b];
+    });
+    // The one that is furthest ahead comes to an element first, so it need not add to a zero.
+    for (const std::size_t k : order) {
       Instruction s;
       s.in.push_back(stream(n.inputs[k]));
-      s.out = add_operand({Fused::Operand::stream, buffer, offset});
-      s.run = n.type.dtype == DType::float32 ? add_kernel<float> : add_kernel<double>;
+      s.out = add_operand({Fused::Operand::stream, buffer, n.attributes[0][k] * f_->item});
+      const bool first = k == order[0];
+      s.run = n.type.dtype == DType::float32 ? slice_kernel<float>(first)
+                                             : slice_kernel<double>(first);
       f_->parts.push_back(std::move(s));
     }
-    f_->zeroed.push_back({buffer, n.type.size() * f_->item, ahead});
+    const std::int64_t ahead = n.attributes[0][order[0]];
+    f_->zeroed.push_back({buffer, 0, ahead * f_->item});
+    f_->zeroed.push_back({buffer, (ahead + f_->size) * f_->item, n.type.size() * f_->item});
   }
 
   static Type as_sample(const Type& whole, bool is_number) {

@@ -14,12 +14,39 @@ NodeId neutral(Emitter& e, NodeId operand, NodeId other, double number) {
   return b.batched || a.shape.rank() < b.shape.rank() || b.size() != 1 ? kNone : operand;
 }
 
+/// What a node is the negative of, or kNone.
+NodeId negated(const Emitter& e, NodeId node) {
+  static const OpId negative = find_op("negative");
+  const Definition d = e.definition(node);
+  return d.op == negative ? d.inputs[0] : kNone;
+}
+
+/// Signs move out of products, for a sum to absorb; only where every bit stays the same.
+NodeId product_of_negated(Emitter& e, std::string_view name, NodeId a, NodeId b) {
+  const NodeId minus_a = negated(e, a);
+  const NodeId minus_b = negated(e, b);
+  if (minus_a != kNone && minus_b != kNone) return e.emit(name, {minus_a, minus_b});
+  const Type ta = e.type(a);
+  const Type tb = e.type(b);
+  if (ta.shape != tb.shape || ta.batched != tb.batched) return kNone;
+  if (minus_a != kNone) return e.emit("negative", {e.emit(name, {minus_a, b})});
+  if (minus_b != kNone) return e.emit("negative", {e.emit(name, {a, minus_b})});
+  return kNone;
+}
+
 struct Add {
   static constexpr std::string_view name = "add", doc = "Sum of two arrays.";
   static constexpr int arity = 2;
   template <class T>
   static T value(T a, T b) {
     return a + b;
+  }
+  static NodeId identity(Emitter& e, std::span<const NodeId> in) {
+    const NodeId a = negated(e, in[0]);
+    const NodeId b = negated(e, in[1]);
+    if (a != kNone && a == b) return e.emit("negative", {e.emit("add", {a, a})});
+    if (b != kNone) return e.emit("subtract", {in[0], b});
+    return a == kNone ? kNone : e.emit("subtract", {in[1], a});
   }
   template <class T>
   static T slope_a(T, T, T) {
@@ -37,6 +64,10 @@ struct Subtract {
   template <class T>
   static T value(T a, T b) {
     return a - b;
+  }
+  static NodeId identity(Emitter& e, std::span<const NodeId> in) {
+    const NodeId b = negated(e, in[1]);
+    return b == kNone ? kNone : e.emit("add", {in[0], b});
   }
   template <class T>
   static T slope_a(T, T, T) {
@@ -56,8 +87,9 @@ struct Multiply {
     return a * b;
   }
   static NodeId identity(Emitter& e, std::span<const NodeId> in) {
-    const NodeId found = neutral(e, in[0], in[1], 1);
-    return found != kNone ? found : neutral(e, in[1], in[0], 1);
+    NodeId found = neutral(e, in[0], in[1], 1);
+    if (found == kNone) found = neutral(e, in[1], in[0], 1);
+    return found != kNone ? found : product_of_negated(e, name, in[0], in[1]);
   }
   template <class T>
   static T slope_a(T, T b, T) {
@@ -98,9 +130,7 @@ struct Negative {
     return -x;
   }
   static NodeId identity(Emitter& e, std::span<const NodeId> in) {
-    static const OpId negative = find_op("negative");
-    const Definition d = e.definition(in[0]);
-    return d.op == negative ? d.inputs[0] : kNone;
+    return negated(e, in[0]);
   }
   template <class T>
   static T slope(T, T) {
