@@ -5,7 +5,6 @@ Write the loss of one sample in NumPy; `compile` makes an oracle of it, and the 
 """
 
 from buropt import _interrupt as _interrupt  # isort: skip  first: it guards the other imports
-from importlib.metadata import version as _version
 
 try:
     from buropt import _core as _core
@@ -14,6 +13,9 @@ except ImportError as error:
         f"buropt in {__path__[0]} has no compiled core ({error}). If this is a source checkout, "
         "run `pip install -e .` in it, or leave its folder to use an installed buropt."
     ) from error
+
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from buropt import nn as nn
 from buropt._core import Value as Value
@@ -26,17 +28,43 @@ from buropt.autodiff import jacobian as jacobian
 from buropt.autodiff import jvp as jvp
 from buropt.autodiff import value_and_grad as value_and_grad
 from buropt.autodiff import vjp as vjp
-from buropt.loading import load as load
 from buropt.oracle import Oracle as Oracle
 from buropt.oracle import compile as compile
-from buropt.saving import load_arrays as load_arrays
-from buropt.saving import save_arrays as save_arrays
 from buropt.trace import DisconnectedInputWarning as DisconnectedInputWarning
 from buropt.trace import TraceError as TraceError
 from buropt.trace import UnsupportedOpError as UnsupportedOpError
 from buropt.trace import tag as tag
 
-__version__ = _version("buropt")
+if _TYPE_CHECKING:
+    from buropt.loading import load as load
+    from buropt.saving import load_arrays as load_arrays
+    from buropt.saving import save_arrays as save_arrays
+
+    __version__: str
+
+# What few programs use, and what takes long to import: looked up when first asked for.
+_LATER = {"load": "loading", "load_arrays": "saving", "save_arrays": "saving"}
+
+
+def __getattr__(name: str) -> _Any:
+    value: _Any
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value = version("buropt")
+    elif name in _LATER:
+        from importlib import import_module
+
+        value = getattr(import_module(f"buropt.{_LATER[name]}"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER, "__version__"})
+
 
 __all__ = [
     "DisconnectedInputWarning",

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from buropt import _core
-from buropt.oracle_data import OracleData, RowSpec
+from buropt.oracle_data import OracleData, RowSpec, is_sparse
 from buropt.trace import DisconnectedInputWarning, Trace
 from buropt.trace.errors import warn
 from buropt.trace.indices import IntegerInput
@@ -219,7 +218,7 @@ class Objective:
         dense: list[Array] = []
         csr: list[tuple[Array, Array, Array]] = []
         for array in samples.arrays:
-            if sp.issparse(array):
+            if is_sparse(array):
                 roles.append(("csr", len(csr), 0))
                 csr.append(
                     (
@@ -234,3 +233,31 @@ class Objective:
         if samples.arrays:
             roles += [("scale", 0, 0), ("weight", 0, 0)]
         return roles, dense, csr
+
+
+class Parts(NamedTuple):
+    """All that an oracle is made of: no program, no thread, no scratch memory.
+
+    Attributes
+    ----------
+    functions : Functions
+        Loss and regularizer.
+    spec : TreeSpec
+        Of the parameters.
+    x0 : ndarray, shape (dim,)
+    samples : OracleData
+        Without arrays, n = 0, in an oracle that was saved without its data.
+    weights : ndarray, shape (n_samples,), or None
+    shards : list of int64 arrays
+        Each worker's samples.
+    threads : int or None
+        As they were asked for.
+    """
+
+    functions: Functions
+    spec: TreeSpec
+    x0: Array
+    samples: OracleData
+    weights: Array | None
+    shards: list[NDArray[np.int64]]
+    threads: int | None

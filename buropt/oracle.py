@@ -16,11 +16,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from buropt import _core
 from buropt.description import Description
-from buropt.objective import Array, Loss, Objective
+from buropt.objective import Array, Loss, Objective, Parts
 from buropt.oracle_data import OracleData, check_real, nbytes, read_data, read_shards
 from buropt.oracle_queries import OracleQueries
 from buropt.oracle_workers import OracleWorkers
-from buropt.saving import Parts, write_oracle
 from buropt.tree import check_plain, flatten
 
 __all__ = ["Oracle", "compile"]
@@ -263,6 +262,8 @@ class Oracle(OracleQueries, OracleWorkers):
         OSError
             If the file cannot be written.
         """
+        from buropt.saving import write_oracle  # here, since few programs save anything
+
         write_oracle(path, self._parts(), data)
 
     def _parts(self) -> Parts:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from buropt.trace.kinds import Kind, check_exact, kind_of
@@ -93,7 +93,7 @@ def read_data(data: Any, dtype: np.dtype[Any]) -> OracleData:
     if n == 0:
         raise ValueError("data has no samples; pass at least one row")
     rows = tuple(
-        RowSpec(path, sp.issparse(array), tuple(array.shape[1:]), _kind(one))
+        RowSpec(path, is_sparse(array), tuple(array.shape[1:]), _kind(one))
         for path, array, one in zip(paths, arrays, given, strict=True)
     )
     return OracleData(tuple(arrays), n, rows, structure)
@@ -121,15 +121,15 @@ def _is_numbers(part: Any) -> bool:
 
 
 def _kind(array: Any) -> Kind:
-    return "f" if sp.issparse(array) else kind_of(np.asarray(array).dtype)
+    return "f" if is_sparse(array) else kind_of(np.asarray(array).dtype)
 
 
 def _read_array(array: Any, name: str, dtype: np.dtype[Any]) -> Any:
-    if sp.issparse(array):
+    if is_sparse(array):
         csr = read_csr(array, name)
         if csr.shape[1] > np.iinfo(np.int32).max:
             raise ValueError(f"{name} has {csr.shape[1]} columns; at most 2**31 - 1 are supported")
-        return sp.csr_array(
+        return csr_array(
             (
                 np.ascontiguousarray(csr.data, dtype),
                 np.ascontiguousarray(csr.indices, np.int32),
@@ -147,9 +147,22 @@ def _read_array(array: Any, name: str, dtype: np.dtype[Any]) -> Any:
     return np.ascontiguousarray(dense, dtype)
 
 
+def is_sparse(array: Any) -> bool:
+    """Whether it is a sparse matrix of SciPy's, who has then been imported."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(array))
+
+
+def csr_array(parts: Any, shape: tuple[int, ...] | None = None) -> Any:
+    """`scipy.sparse.csr_array`; its import would double the time and memory of buropt's own."""
+    from scipy.sparse import csr_array
+
+    return csr_array(parts, shape=shape)
+
+
 def nbytes(array: Any) -> int:
     """The memory of an array of samples."""
-    if sp.issparse(array):
+    if is_sparse(array):
         return int(array.data.nbytes + array.indices.nbytes + array.indptr.nbytes)
     return int(array.nbytes)
 
@@ -176,7 +189,7 @@ def read_csr(matrix: Any, name: str) -> Any:
     try:
         if hasattr(matrix, "check_format"):  # before conversions, which trust the indices
             copy.copy(matrix).check_format(full_check=True)  # drops spare room at the arrays' ends
-        csr = sp.csr_array(matrix)
+        csr = csr_array(matrix)
         csr.check_format(full_check=True)
     except ValueError as error:
         raise ValueError(f"{name} is not a valid sparse matrix: {error}") from error

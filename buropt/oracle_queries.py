@@ -9,14 +9,12 @@ from os import PathLike
 from typing import Any, cast
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from buropt import _core
 from buropt.objective import Array, Objective
-from buropt.oracle_data import OracleData
+from buropt.oracle_data import OracleData, csr_array
 from buropt.queries import Queries
-from buropt.saving import save_arrays
 from buropt.tree import check_plain
 
 # Places in a parameter are numbers of the graph's dtype.
@@ -163,7 +161,7 @@ class OracleQueries(ABC):
         if idx is not None:
             rows = rows[np.asarray(idx).ravel()]
         values = rows.data * np.repeat(factors, np.diff(rows.indptr))
-        return sp.csr_array((values, rows.indices.copy(), rows.indptr.copy()), shape=rows.shape)
+        return csr_array((values, rows.indices.copy(), rows.indptr.copy()), shape=rows.shape)
 
     # Workers
 
@@ -249,6 +247,8 @@ class OracleQueries(ABC):
         names: Sequence[str] | None = None,
     ) -> None:
         """Save `intermediates` in a file that `buropt.load_arrays` reads."""
+        from buropt.saving import save_arrays  # here, since few programs save anything
+
         save_arrays(path, self.intermediates(x, idx, names))
 
     def partial_grad(

@@ -5,48 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from buropt import _core, files, tree_json
-from buropt.objective import Functions
-from buropt.oracle_data import OracleData, RowSpec
+from buropt.objective import Functions, Parts
+from buropt.oracle_data import OracleData, RowSpec, csr_array, is_sparse
 from buropt.trace.indices import IntegerInput
 from buropt.trace.kinds import Kind
 from buropt.tree import TreeSpec
 
 Array = NDArray[Any]
-
-
-class Parts(NamedTuple):
-    """All that an oracle is made of: no program, no thread, no scratch memory.
-
-    Attributes
-    ----------
-    functions : Functions
-        Loss and regularizer.
-    spec : TreeSpec
-        Of the parameters.
-    x0 : ndarray, shape (dim,)
-    samples : OracleData
-        Without arrays, n = 0, in an oracle that was saved without its data.
-    weights : ndarray, shape (n_samples,), or None
-    shards : list of int64 arrays
-        Each worker's samples.
-    threads : int or None
-        As they were asked for.
-    """
-
-    functions: Functions
-    spec: TreeSpec
-    x0: Array
-    samples: OracleData
-    weights: Array | None
-    shards: list[NDArray[np.int64]]
-    threads: int | None
 
 
 def write_oracle(path: str | PathLike[str], parts: Parts, with_data: bool) -> None:
@@ -203,7 +174,7 @@ def load_arrays(path: str | PathLike[str]) -> dict[str, Array]:
 
 
 def _data_members(name: str, array: Any, kind: Kind) -> dict[str, files.Member]:
-    if sp.issparse(array):
+    if is_sparse(array):
         return {
             f"{name}/values.npy": array.data,
             # SciPy gives both the same dtype, whichever it was.
@@ -224,7 +195,7 @@ def _read_data(file: files.Contents, name: str, row: RowSpec, spec: TreeSpec, n:
             _typed(file.array(f"{name}/columns.npy"), np.dtype(np.int32)),
             _typed(file.array(f"{name}/row_starts.npy"), np.dtype(np.int64)),
         )
-        csr = sp.csr_array(parts, shape=(n, *row.shape))
+        csr = csr_array(parts, shape=(n, *row.shape))
         csr.check_format(full_check=True)
         return csr
     stored = {"f": spec.dtype, "i": np.dtype(np.int64), "b": np.dtype(bool)}[row.kind]

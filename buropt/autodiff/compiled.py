@@ -20,8 +20,6 @@ from collections.abc import Callable
 from types import FrameType, FunctionType, MethodType
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-
 from buropt import _core
 from buropt.autodiff.jacobian import RowsProgram
 from buropt.autodiff.program import Program, gradient_dtype

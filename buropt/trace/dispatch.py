@@ -7,8 +7,6 @@ nothing is ever dropped silently.
 
 from __future__ import annotations
 
-import difflib
-import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -101,7 +99,8 @@ def scipy_function(name: str, parameters: str) -> Callable[[Rule], Rule]:
 
 
 def _row(rule: FunctionRule, parameters: str) -> FunctionRow:
-    known = frozenset(inspect.signature(rule).parameters) - {"trace"}
+    code = rule.__code__  # inspect.signature of all the rules would take a while at every start
+    known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]) - {"trace"}
     return FunctionRow(rule, tuple(parameters.split()), known)
 
 
@@ -218,6 +217,8 @@ def alternative(name: str) -> str:
     hint = HINTS.get(name) or HINTS.get(name.removeprefix("np.").removeprefix("ndarray."))
     if hint is not None:
         return hint
+    import difflib  # here, since most programs need no alternative
+
     full_names = {full.split(".")[-1]: full for full in supported_functions()}
     near = difflib.get_close_matches(name.split(".")[-1], full_names, n=3, cutoff=0.75)
     if near:

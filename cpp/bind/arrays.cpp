@@ -86,8 +86,8 @@ nb::object numpy_function(const char* name) { return nb::module_::import_("numpy
 
 nb::object empty_array(const Shape& shape, DType dtype) {
   // NumPy only reads the extents.
-  PyObject* array = PyArray_SimpleNew(shape.rank(), const_cast<npy_intp*>(shape.begin()),
-                                      type_number(dtype));
+  PyObject* array =
+      PyArray_SimpleNew(shape.rank(), const_cast<npy_intp*>(shape.begin()), type_number(dtype));
   if (array == nullptr) throw nb::python_error();
   return nb::steal(array);
 }

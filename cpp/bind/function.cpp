@@ -36,8 +36,7 @@ FunctionProgram::FunctionProgram(std::shared_ptr<Graph> graph) : dtype_(DType::f
   engine_ = std::make_shared<Engine>(graph, inputs, outputs, Data{});
 }
 
-void FunctionProgram::evaluate(PyObject* const* arrays,
-                               std::span<std::byte* const> outputs) const {
+void FunctionProgram::evaluate(PyObject* const* arrays, std::span<std::byte* const> outputs) const {
   Few<double> scalars(n_inputs());
   Few<const std::byte*> vectors(n_inputs());
   std::vector<nb::object> holders;

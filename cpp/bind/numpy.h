@@ -24,9 +24,7 @@ inline PyArrayObject* as_array(PyObject* object) {
 }
 
 /// NumPy's number of a dtype.
-inline int type_number(DType dtype) {
-  return dtype == DType::float32 ? NPY_FLOAT32 : NPY_FLOAT64;
-}
+inline int type_number(DType dtype) { return dtype == DType::float32 ? NPY_FLOAT32 : NPY_FLOAT64; }
 
 /// Whether an array lies in memory as a kernel reads it: C-contiguous, aligned, native byte order.
 inline bool is_plain(const PyArrayObject* array) { return PyArray_ISCARRAY_RO(array); }

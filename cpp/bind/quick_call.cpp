@@ -92,8 +92,8 @@ nb::object evaluate(const Entry& entry, PyObject* arguments, PyObject* out) {
     const Shape& shape = program.out_shape(k);
     outputs[k] = reinterpret_cast<std::byte*>(&scalars[k]);
     if (shape.rank() == 0) continue;
-    results[k] = out != Py_None && k + 1 == n ? nb::borrow(out)
-                                              : empty_array(shape, program.dtype());
+    results[k] =
+        out != Py_None && k + 1 == n ? nb::borrow(out) : empty_array(shape, program.dtype());
     outputs[k] = memory_of(as_array(results[k].ptr()));
   }
   program.evaluate(PySequence_Fast_ITEMS(arguments), outputs.span());

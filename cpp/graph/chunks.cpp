@@ -155,8 +155,8 @@ class FusedLowering {
       s.in.push_back(stream(n.inputs[k]));
       s.out = add_operand({Fused::Operand::stream, buffer, n.attributes[0][k] * f_->item});
       const bool first = k == order[0];
-      s.run = n.type.dtype == DType::float32 ? slice_kernel<float>(first)
-                                             : slice_kernel<double>(first);
+      s.run =
+          n.type.dtype == DType::float32 ? slice_kernel<float>(first) : slice_kernel<double>(first);
       f_->parts.push_back(std::move(s));
     }
     const std::int64_t ahead = n.attributes[0][order[0]];

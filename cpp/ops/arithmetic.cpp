@@ -129,9 +129,7 @@ struct Negative {
   static T value(T x) {
     return -x;
   }
-  static NodeId identity(Emitter& e, std::span<const NodeId> in) {
-    return negated(e, in[0]);
-  }
+  static NodeId identity(Emitter& e, std::span<const NodeId> in) { return negated(e, in[0]); }
   template <class T>
   static T slope(T, T) {
     return T(-1);
