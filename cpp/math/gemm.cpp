@@ -65,9 +65,10 @@ BUROPT_INLINE void call_block(std::int64_t rows, const detail::GemmBlock<T>& blo
   }
 }
 
-// A block of rows and of k.
+// A block of rows, which begins at `row`, and of k; `rest` is nullptr before the last block of k.
 template <class T>
-void multiply_block(const Gemm<T>& g, const Plan& plan, T* scratch) noexcept {
+void multiply_block(const Gemm<T>& g, const Plan& plan, const GemmEpilogue<T>* rest,
+                    std::int64_t row, T* scratch) noexcept {
   const std::int64_t blocks = ceil_div(g.m, kGemmRows);
   const auto first_row = [&](std::int64_t block) { return part_begin(g.m, blocks, block); };
   T* const a_copy = scratch;
@@ -87,13 +88,13 @@ void multiply_block(const Gemm<T>& g, const Plan& plan, T* scratch) noexcept {
     block.ldb = plan.copies_b ? strip.width : g.ldb;
     block.a_row = plan.copies_a ? 1 : g.a_row;
     block.a_col = plan.copies_a ? kGemmRows : g.a_col;
-    block.ldc = g.ldc;
-    block.init_row = g.init_row;
+    block.to = {nullptr, g.ldc, nullptr, g.init_row, rest, 0, strip.begin};
     for (std::int64_t s = 0; s < blocks; ++s) {
       const std::int64_t i = first_row(s);
       block.a = plan.copies_a ? a_copy + s * kGemmRows * g.k : g.a + i * g.a_row;
-      block.c = g.c + i * g.ldc + strip.begin;
-      block.init = g.init == nullptr ? nullptr : g.init + i * g.init_row + strip.begin;
+      block.to.c = g.c + i * g.ldc + strip.begin;
+      block.to.init = g.init == nullptr ? nullptr : g.init + i * g.init_row + strip.begin;
+      block.to.row = row + i;
       call_block<T, kGemmRows>(first_row(s + 1) - i, block, strip);
     }
   });
@@ -121,6 +122,7 @@ void gemm(const Gemm<T>& g, T* scratch) noexcept {
   std::int64_t p = 0;
   do {
     part.k = std::min(kGemmBlock, g.k - p);
+    const GemmEpilogue<T>* rest = p + part.k == g.k && !g.empty() ? &g : nullptr;
     for (std::int64_t i = 0; i < g.m; i += plan.row_block) {
       part.m = std::min(plan.row_block, g.m - i);
       part.a = g.a + i * g.a_row + p * g.a_col;
@@ -129,7 +131,7 @@ void gemm(const Gemm<T>& g, T* scratch) noexcept {
       // Later blocks of k add to what the first one left.
       part.init_row = p == 0 ? g.init_row : g.ldc;
       part.init = p > 0 ? part.c : g.init == nullptr ? nullptr : g.init + i * g.init_row;
-      multiply_block(part, plan, scratch);
+      multiply_block(part, plan, rest, i, scratch);
     }
     p += part.k;
   } while (p < g.k);

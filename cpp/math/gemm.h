@@ -1,4 +1,4 @@
-// Matrix product for tall-skinny and small matrices: C = init + op(A) op(B).
+// Matrix product for tall-skinny and small matrices: C = epilogue of init + op(A) op(B).
 //
 // Order of summation: the inner index p is cut into blocks of kGemmBlock. Within a block an element
 // of C is one chain of multiply-adds over p = 0, 1, ... that starts at zero; the blocks' sums are
@@ -8,14 +8,16 @@
 
 #include <cstdint>
 
+#include "math/gemm_epilogue.h"
+
 namespace buropt {
 
 inline constexpr std::int64_t kGemmBlock = 256;
 
-/// C (m, n) = init + op(A) (m, k) op(B) (k, n). Strides are in elements, all storage is row-major.
-/// C may not overlap A or B.
+/// C (m, n) = epilogue of init + op(A) (m, k) op(B) (k, n). Strides are in elements, all storage is
+/// row-major. C may not overlap A or B, nor a matrix of the epilogue in any way but by being it.
 template <class T>
-struct Gemm {
+struct Gemm : GemmEpilogue<T> {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
@@ -34,7 +36,7 @@ struct Gemm {
   std::int64_t ldc = 0;
 
   /// What the product is added to: nullptr for zeros; c with init_row = ldc to accumulate; another
-  /// matrix; a bias of shape (n,) with init_row = 0.
+  /// matrix; with init_row = 0 a row.
   const T* init = nullptr;
   std::int64_t init_row = 0;
 };

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "math/gemm_epilogue.h"
 #include "math/lanes.h"
 
 namespace buropt::detail {
@@ -17,7 +18,7 @@ constexpr int gemm_packs(std::int64_t rows) {
 }
 inline constexpr int kGemmPacks = gemm_packs(1);
 
-/// C (rows, strip) = init + A (rows, k) B (k, strip); pointers at the block's first element.
+/// C (rows, strip) = epilogue of init + A (rows, k) B (k, strip); pointers at the block's first element.
 template <class T>
 struct GemmBlock {
   std::int64_t k;
@@ -26,10 +27,7 @@ struct GemmBlock {
   std::int64_t a_col;
   const T* b;
   std::int64_t ldb;
-  T* c;
-  std::int64_t ldc;
-  const T* init;
-  std::int64_t init_row;
+  GemmTarget<T> to;
 };
 
 template <class T, int kRows, class Strip>
@@ -54,17 +52,7 @@ template <class T, int kRows, class Strip>
       for (int q = 0; q < kPacks; ++q) sum[i][q] = multiply_add(row[q], factor, sum[i][q]);
     }
   }
-#pragma GCC unroll 8
-  for (int i = 0; i < kRows; ++i) {
-    if (block.init != nullptr) {
-      const T* init = block.init + i * block.init_row;
-#pragma GCC unroll 8
-      for (int q = 0; q < kPacks; ++q) sum[i][q] += load_lanes<T, kLanes>(init + strip.offset(q));
-    }
-    T* c = block.c + i * block.ldc;
-#pragma GCC unroll 8
-    for (int q = 0; q < kPacks; ++q) store_lanes<T, kLanes>(c + strip.offset(q), sum[i][q]);
-  }
+  store_block<T, kRows>(sum, block.to, strip);
 }
 
 }  // namespace buropt::detail

@@ -13,8 +13,9 @@
 
 using namespace buropt;
 
-/// In fuzz_graphs.cpp; returns how many results were wrong.
+/// In fuzz_graphs.cpp and gemm.cpp; they return how many results were wrong.
 int fuzz_graphs();
+int check_gemm();
 
 namespace {
 
@@ -164,6 +165,7 @@ int main() {
     failures += !equal(evaluate_layer(*engine, w, count, 3), evaluate_layer(*engine, w, count, 1));
   }
   failures += fuzz_graphs();
+  failures += check_gemm();
   std::printf("%d wrong results\n", failures);
   return failures == 0 ? 0 : 1;
 }
