@@ -53,6 +53,13 @@ Engine::Engine(std::shared_ptr<const Graph> graph, std::vector<InputRole> inputs
     irregular_.push_back(is_irregular(csr.row_starts, data_.n_samples));
   }
   find_accumulators();
+  find_picked();
+  for (std::size_t k = 0; k < program_.input_buffers.size(); ++k) {
+    if (inputs_[k].kind == InputRole::vector) call_buffers_.push_back(program_.input_buffers[k]);
+  }
+  for (const OutputPlan& output : program_.outputs) {
+    if (output.in_place) call_buffers_.push_back(output.buffer);
+  }
   workspace_ = new_workspace();
 }
 
@@ -77,6 +84,21 @@ void Engine::find_accumulators() {
                             [](const Accumulator& a) { return a.output >= 0; });
 }
 
+/// Data whose every reader picks the rows itself are not copied together.
+void Engine::find_picked() {
+  std::vector<bool> by_buffer(program_.places.size(), true);
+  for (const Instruction& s : program_.tile) {
+    for (std::size_t k = 0; k < s.in.size(); ++k) {
+      if (k >= 8 || (s.picks >> k & 1) == 0) by_buffer[at(s.in[k])] = false;
+    }
+  }
+  for (const OutputPlan& output : program_.outputs) by_buffer[at(output.buffer)] = false;
+  for (std::size_t k = 0; k < program_.input_buffers.size(); ++k) {
+    picked_.push_back(inputs_[k].kind == InputRole::dense_data &&
+                      by_buffer[at(program_.input_buffers[k])]);
+  }
+}
+
 Engine::~Engine() = default;
 
 std::unique_ptr<Engine::Workspace> Engine::new_workspace() const {
@@ -94,6 +116,11 @@ std::unique_ptr<Engine::Workspace> Engine::new_workspace() const {
       // Kernels only write to their result, which is never a constant.
       workspace->buffers[b] =
           const_cast<std::byte*>(program_.graph->constants[at(place.offset)]->data());
+    }
+  }
+  for (std::size_t k = 0; k < program_.input_buffers.size(); ++k) {
+    if (inputs_[k].kind == InputRole::scale) {
+      workspace->buffers[at(program_.input_buffers[k])] = workspace->scale;
     }
   }
   return workspace;

@@ -98,6 +98,7 @@ class Engine {
 
   std::unique_ptr<Workspace> new_workspace() const;
   void find_accumulators();
+  void find_picked();
   void run_scalar(std::span<const std::byte* const> vectors, const Batch& batch,
                   Workspace& workspace) const;
   void run_tiles(std::span<const std::byte* const> vectors, double scale,
@@ -105,6 +106,7 @@ class Engine {
   void bind_vectors(const Run& run, double scale) const;
   std::int64_t cut(const Run& run) const;
   void prepare_threads(const Run& run, int members) const;
+  void new_thread(const Workspace& workspace, ThreadState& state) const;
   std::int64_t row_bytes(const InputRole& role) const;
   void execute(const std::vector<Instruction>& code, const Run& run, const Frame& frame) const;
   std::byte* sums(const Run& run, std::int64_t batch, std::int64_t slot,
@@ -127,6 +129,8 @@ class Engine {
   std::vector<Accumulator> accumulators_;
   std::vector<bool> direct_;  ///< by output: it is summed up where the caller wants it
   bool all_direct_ = false;   ///< so is every accumulator
+  std::vector<std::int32_t> call_buffers_;  ///< whose addresses change from call to call
+  std::vector<bool> picked_;  ///< by input: its rows are read where they lie in the data
   /// By CSR array: the lengths of its rows vary so much that an order of the rows pays.
   std::vector<bool> irregular_;
   std::optional<ScalarProgram<float>> scalar32_;

@@ -54,12 +54,11 @@ void Engine::bind_vectors(const Run& run, double scale) const {
   });
   for (std::size_t k = 0; k < inputs_.size(); ++k) {
     const InputRole& role = inputs_[k];
-    std::byte*& buffer = w.buffers[at(program_.input_buffers[k])];
-    if (role.kind == InputRole::scale) buffer = w.scale;
     if (role.kind != InputRole::vector) continue;
     // Inputs are only read.
-    buffer = const_cast<std::byte*>(run.vectors[at(role.number)]) +
-             role.offset * size_of(program_.dtype);
+    w.buffers[at(program_.input_buffers[k])] =
+        const_cast<std::byte*>(run.vectors[at(role.number)]) +
+        role.offset * size_of(program_.dtype);
   }
   for (std::size_t k = 0; k < outputs_.size(); ++k) {
     if (program_.outputs[k].in_place) {
@@ -74,7 +73,11 @@ std::int64_t Engine::cut(const Run& run) const {
   w.first_task.assign(1, 0);
   w.tile_rows.clear();
   for (const Batch& batch : run.batches) {
-    const auto [rows, slots] = partition(batch.count);
+    if (w.partitioned != batch.count) {
+      w.partition = partition(batch.count);
+      w.partitioned = batch.count;
+    }
+    const auto [rows, slots] = w.partition;
     order_rows(batch, rows, w);
     w.tile_rows.push_back(rows);
     w.first_task.push_back(w.first_task.back() + slots);
@@ -95,23 +98,27 @@ void Engine::prepare_threads(const Run& run, int members) const {
   if (w.threads.size() < at(members)) w.threads.resize(at(members));
   for (std::size_t t = 0; t < at(members); ++t) {
     ThreadState& state = w.threads[t];
-    if (state.buffers.empty()) {
-      state.arena.reserve(at(program_.tile_bytes));
-      state.gathered.resize(inputs_.size());
-      state.csr32.resize(inputs_.size());
-      state.csr64.resize(inputs_.size());
-    }
+    if (state.buffers.empty()) new_thread(w, state);
+    for (const std::int32_t b : call_buffers_) state.buffers[at(b)] = w.buffers[at(b)];
     // A slot that is alone runs its instructions on all threads, in the scratch memory of the call.
     if (!run.splits) state.scratch.reserve(at(program_.scratch_bytes));
-    state.buffers = w.buffers;
-    for (std::size_t b = 0; b < program_.places.size(); ++b) {
-      if (program_.places[b].where == Where::tile) {
-        state.buffers[b] = state.arena.data() + program_.places[b].offset;
-      }
-    }
     for (std::size_t k = 0; picks && k < inputs_.size(); ++k) {
-      if (inputs_[k].kind != InputRole::dense_data) continue;
+      if (inputs_[k].kind != InputRole::dense_data || picked_[k]) continue;
       state.gathered[k].reserve(at(program_.max_rows * row_bytes(inputs_[k])));
+    }
+  }
+}
+
+void Engine::new_thread(const Workspace& w, ThreadState& state) const {
+  state.arena.reserve(at(program_.tile_bytes));
+  state.gathered.resize(inputs_.size());
+  state.csr32.resize(inputs_.size());
+  state.csr64.resize(inputs_.size());
+  state.picks.assign(program_.places.size(), nullptr);
+  state.buffers = w.buffers;
+  for (std::size_t b = 0; b < program_.places.size(); ++b) {
+    if (program_.places[b].where == Where::tile) {
+      state.buffers[b] = state.arena.data() + program_.places[b].offset;
     }
   }
 }
@@ -163,7 +170,7 @@ void Engine::run_slot(const Run& run, std::int64_t task, ThreadState& state) con
     const std::int64_t from = tile * rows;
     const std::int64_t n = std::min(rows, batch.count - from);
     bind_rows(run, batch, from, n, state);
-    execute(program_.tile, run, {state.buffers.data(), n, scratch, tile > first});
+    execute(program_.tile, run, {state.buffers.data(), n, scratch, tile > first, state.picks.data()});
     if (program_.has_per_sample_output) copy_rows(batch, from, n, state);
   }
 }
@@ -215,7 +222,12 @@ void Engine::bind_rows(const Run& run, const Batch& batch, std::int64_t from, st
       const DenseData& data = data_.dense[at(role.number)];
       const std::int64_t bytes = row_bytes(role);
       const std::int64_t* idx = batch.idx == nullptr ? nullptr : batch.idx + from;
-      if (idx == nullptr || n == 1) {
+      const std::int64_t*& picks = state.picks[at(program_.input_buffers[k])];
+      picks = nullptr;
+      if (picked_[k] && idx != nullptr) {
+        buffer = const_cast<std::byte*>(data.values);
+        picks = idx;
+      } else if (idx == nullptr || n == 1) {
         const std::int64_t first = idx == nullptr ? batch.first + from : idx[0];
         buffer = const_cast<std::byte*>(data.values) + first * bytes;
       } else {

@@ -12,6 +12,7 @@ struct Engine::ThreadState {
   Buffer scratch;
   std::vector<Buffer> gathered;  ///< by input: rows picked by idx
   std::vector<std::byte*> buffers;
+  std::vector<const std::int64_t*> picks;  ///< by buffer, as Frame::picks
   std::vector<CsrRows<float>> csr32;
   std::vector<CsrRows<double>> csr64;
 };
@@ -29,6 +30,9 @@ struct Engine::Workspace {
   std::vector<double> registers64;
   std::vector<std::int64_t> first_task;  ///< by batch, and the total at the end
   std::vector<std::int64_t> tile_rows;   ///< by batch
+  /// The last partition: of so many samples.
+  std::int64_t partitioned = -1;
+  std::pair<std::int64_t, std::int64_t> partition;
 };
 
 /// One call.

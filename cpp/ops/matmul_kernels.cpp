@@ -46,12 +46,19 @@ void stacked_kernel(const Instruction& s, const Frame& frame) noexcept {
   gemm(product(n.data(), a, b, c, false), reinterpret_cast<T*>(frame.scratch));
 }
 
-/// Rows of A, each k long and contiguous, times one vector.
+/// Rows of the first operand, each `width` long; a sample has one if they are picked.
+template <class T>
+DenseRows<T> dense_rows(const Instruction& s, const Frame& frame, std::int64_t width,
+                        std::int64_t rows) noexcept {
+  const std::int64_t* picks = frame.picks == nullptr ? nullptr : frame.picks[s.in[0]];
+  return {buffer_as<const T>(frame, s.in[0]), width, width, picks, 0, rows};
+}
+
+/// Rows of A, each k long, times one vector.
 template <class T>
 void rows_kernel(const Instruction& s, const Frame& frame) noexcept {
   const std::int64_t* n = s.numbers.data();
-  const std::int64_t rows = n[0] * s.rows(frame);
-  const DenseRows<T> a{buffer_as<const T>(frame, s.in[0]), n[1], n[1], nullptr, 0, rows};
+  const DenseRows<T> a = dense_rows<T>(s, frame, n[1], n[0] * s.rows(frame));
   gemv(a, buffer_as<const T>(frame, s.in[1]), buffer_as<T>(frame, s.out));
 }
 
@@ -81,7 +88,7 @@ void stacked_sum_kernel(const Instruction& s, const Frame& frame) noexcept {
   const T* b = buffer_as<const T>(frame, s.in[1]);
   T* c = buffer_as<T>(frame, s.out);
   if (n[2] == 1)
-    gemv_t(DenseRows<T>{a, n[0], n[0], nullptr, 0, n[1]}, b, c);
+    gemv_t(dense_rows<T>(s, frame, n[0], n[1]), b, c);
   else
     gemm(product(n.data(), a, b, c, true), reinterpret_cast<T*>(frame.scratch));
 }
@@ -191,10 +198,12 @@ void choose(const MatmulForm& form, const LowerContext& c, Instruction& s) {
     const bool stacked = ta && !tb;
     if (stacked) k *= c.max_rows;
     s.run = stacked ? stacked_sum_kernel<T> : samples_sum_kernel<T>;
+    if (stacked && form.n == 1 && form.k == 1) s.picks = 1;
   } else if (b_batched || (a_batched && ta)) {
     s.run = samples_kernel<T>;
   } else if (form.n == 1 && !ta) {
     s.run = rows_kernel<T>;
+    if (form.m == 1) s.picks = 1;
   } else {
     if (a_batched) m *= c.max_rows;
     s.run = stacked_kernel<T>;

@@ -72,6 +72,9 @@ struct Frame {
   /// Accumulators hold the sums of earlier tiles. Otherwise what they hold is not to be read: an
   /// instruction that `starts_sums` writes its own; others find zeros.
   bool adds = true;
+  /// By buffer: which rows of the data the samples are, where they were not copied together. An
+  /// instruction meets them in operands that it `picks` alone.
+  const std::int64_t* const* picks = nullptr;
   /// Of an instruction that `splits`: which part of how many this call computes.
   std::int32_t part = 0;
   std::int32_t parts = 1;
@@ -93,6 +96,8 @@ struct Instruction {
   bool starts_sums = false;
   /// Any number of threads may each compute a part of the result, with the same bits.
   bool splits = false;
+  /// Bits of the operands of which it takes the samples' rows through Frame::picks.
+  std::uint8_t picks = 0;
   /// Rough number of multiply-adds for one sample.
   std::int64_t work = 0;
   /// Bytes of scratch memory that the kernel needs, for the largest tile.
