@@ -56,6 +56,7 @@ PYTHON_LAYERS = {
         "saving",
         "tree",
     },
+    "scipy": {"autodiff", "oracle", "tree"},
     "loading": {"oracle_data", "objective", "oracle", "saving"},
     "nn": {"trace"},
     "data": {"_core"},

@@ -26,6 +26,7 @@ _MACHINERY = (
     "buropt.oracle_queries",
     "buropt.queries",
     "buropt.objective",
+    "buropt.scipy",
     "buropt.tree",
     "numpy",
     "scipy",
