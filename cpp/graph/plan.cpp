@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/arena.h"
+#include "graph/epilogue.h"
 #include "graph/fuse.h"
 
 namespace buropt {
@@ -21,7 +22,8 @@ enum class Stage : std::uint8_t { none, before, tile, after };
 
 class Planner {
  public:
-  Planner(std::shared_ptr<const Graph> graph, std::int64_t max_rows) : g_(*graph) {
+  Planner(std::shared_ptr<const Graph> graph, std::int64_t max_rows)
+      : joined_(with_epilogues(graph)), g_(*joined_) {
     p_.graph = std::move(graph);
     p_.dtype = g_.nodes.empty() ? DType::float64 : g_.nodes.front().type.dtype;
     p_.max_rows = max_rows;
@@ -320,6 +322,7 @@ class Planner {
     return std::max(size, op(node.op).work(types, node.type, node.attributes));
   }
 
+  std::shared_ptr<const Graph> joined_;
   const Graph& g_;
   Program p_;
   std::vector<Stage> stage_;

@@ -30,6 +30,7 @@ std::vector<Op> scan_ops();
 std::vector<Op> argsort_ops();
 std::vector<Op> batch_ops();
 std::vector<Op> matmul_ops();
+std::vector<Op> matmul_epilogue_ops();
 std::vector<Op> sparse_ops();
 std::vector<Op> take_ops();
 std::vector<Op> index_ops();

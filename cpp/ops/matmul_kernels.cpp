@@ -10,8 +10,10 @@ namespace buropt {
 namespace {
 
 // Instruction::numbers: m, k, n, transpose_a, transpose_b, and per operand the elements from one
-// sample to the next (0 when unbatched); of stacks then what append_stack appends.
+// sample to the next (0 when unbatched); of stacks then what append_stack appends; of one product
+// of all rows four flags, its ending.
 constexpr std::size_t kStack = 7;
+constexpr std::size_t kEnding = 7;
 
 template <class T>
 Gemm<T> product(const std::int64_t* n, const T* a, const T* b, T* c, bool accumulate) {
@@ -34,6 +36,24 @@ Gemm<T> product(const std::int64_t* n, const T* a, const T* b, T* c, bool accumu
   return g;
 }
 
+template <class T>
+GemmEpilogue<T> ending(const Instruction& s, const Frame& frame) noexcept {
+  const std::int64_t* flags = s.numbers.data() + kEnding;
+  const std::int64_t columns = s.numbers[2];
+  std::size_t next = 2;
+  const auto operand = [&](std::int64_t is_given) -> const T* {
+    return is_given != 0 ? buffer_as<const T>(frame, s.in[next++]) : nullptr;
+  };
+  GemmEpilogue<T> end;
+  end.bias = operand(flags[0]);
+  end.residual = operand(flags[1]);
+  end.residual_row = columns;
+  end.relu = flags[2] != 0;
+  end.mask = operand(flags[3]);
+  end.mask_row = columns;
+  return end;
+}
+
 /// One product for all rows of the tile (or the only one, of unbatched operands).
 template <class T>
 void stacked_kernel(const Instruction& s, const Frame& frame) noexcept {
@@ -42,8 +62,9 @@ void stacked_kernel(const Instruction& s, const Frame& frame) noexcept {
   n[0] *= s.rows(frame);
   const T* a = buffer_as<const T>(frame, s.in[0]);
   const T* b = buffer_as<const T>(frame, s.in[1]);
-  T* c = buffer_as<T>(frame, s.out);
-  gemm(product(n.data(), a, b, c, false), reinterpret_cast<T*>(frame.scratch));
+  Gemm<T> g = product(n.data(), a, b, buffer_as<T>(frame, s.out), false);
+  static_cast<GemmEpilogue<T>&>(g) = ending<T>(s, frame);
+  gemm(g, reinterpret_cast<T*>(frame.scratch));
 }
 
 /// Rows of the first operand, each `width` long; a sample has one if they are picked.
@@ -207,6 +228,8 @@ void choose(const MatmulForm& form, const LowerContext& c, Instruction& s) {
   } else {
     if (a_batched) m *= c.max_rows;
     s.run = stacked_kernel<T>;
+    const auto [bias, residual, relu, mask] = form.ending;
+    for (const bool part : {bias, residual, relu, mask}) s.numbers.push_back(part);
   }
   s.scratch_bytes =
       gemm_scratch<T>(m, form.n, k, s.numbers[4] != 0) * static_cast<std::int64_t>(sizeof(T));

@@ -11,6 +11,15 @@ struct MatmulForm {
   bool transpose_a, transpose_b;
   bool sums_stack;    ///< the products of a stack are added up
   bool sums_samples;  ///< and those of all samples, into an accumulator
+  /// What one product of all rows ends in, as math/gemm_epilogue.h has it. The operands are those
+  /// that are given, after A and B in this order.
+  struct Ending {
+    bool bias = false;
+    bool residual = false;
+    bool relu = false;
+    bool mask = false;
+  };
+  Ending ending{};
 };
 
 /// Chooses a kernel. Operands of two axes have the fast ones: a batched row times an unbatched

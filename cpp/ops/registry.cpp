@@ -35,6 +35,7 @@ struct Registry {
              argsort_ops,
              batch_ops,
              matmul_ops,
+             matmul_epilogue_ops,
              sparse_ops,
              take_ops,
              index_ops,
