@@ -138,7 +138,10 @@ def test_the_slope_of_relu_joins():
 def test_what_is_not_finite_stays_so(x):
     data = np.full((3, 2, K), x)
     joined = bo.compile(
-        lambda p, x: np.sum(biased_relu(p, x, np)), START, data=(data,), regularizer=lambda p: touch(p, np)
+        lambda p, x: np.sum(biased_relu(p, x, np)),
+        START,
+        data=(data,),
+        regularizer=lambda p: touch(p, np),
     )
     with np.errstate(all="ignore"):
         expected = np.sum(np.maximum(biased(START, data[0], np), 0)) + touch(START, np)

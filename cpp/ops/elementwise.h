@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -129,107 +130,97 @@ BUROPT_INLINE T call(const std::array<T, sizeof...(k)>& operands, std::index_seq
   return F::value(operands[k]...);
 }
 
-/// Rows at most this long are walked together with those that repeat for each of them.
-inline constexpr std::int64_t kMaxPeriod = 256;
+/// Short rows, for each of which another operand repeats, are walked several at a time.
+inline constexpr std::int64_t kShortRow = 256;
 
-/// One row of all operands.
-template <class T, int N>
-struct OperandRow {
-  std::array<const T*, N> start;
-  std::array<std::int64_t, N> moves;    ///< all bits or none: along the row
-  std::array<std::int64_t, N> repeats;  ///< all bits or none: along the period
-  std::int64_t period;                  ///< elements after which shorter rows begin again
-
-  /// Element i of operand k, which is element `place` of a period.
-  BUROPT_INLINE const T* at(std::size_t k, std::int64_t i, std::int64_t place) const noexcept {
-    return start[k] + ((i & moves[k]) | (place & repeats[k]));
-  }
-};
-
-/// How an instruction walks its operands: one row after the other, or all together as one row.
+/// How an instruction walks its operands: a few rows after the other.
 template <class T, int N>
 class Walk {
   static constexpr int lanes = Pack<T>::size;
 
  public:
-  // Not inlined: one for all formulas of N operands.
-  [[gnu::noinline]] Walk(const Instruction& s, const Frame& frame) noexcept
-      : strides_(s.numbers.data() + 4) {
+  std::int64_t outer, inner;          ///< rows, and their length
+  std::int64_t together = 1;          ///< rows that are walked as one
+  std::array<const T*, N> start;      ///< of operand k
+  std::array<std::int64_t, N> row{};  ///< from one row to the next
+  std::array<std::int64_t, N> step;   ///< from one element to the next
+
+  BUROPT_INLINE Walk(const Instruction& s, const Frame& frame) noexcept {
     const std::int64_t* numbers = s.numbers.data();
     const std::int64_t rows = s.rows(frame);
-    outer_ = numbers[1] != 0 ? numbers[0] * rows : numbers[0];
-    inner_ = numbers[3] != 0 ? numbers[2] * rows : numbers[2];
-    for (std::size_t k = 0; k < N; ++k) start_[k] = buffer_as<const T>(frame, s.in[k]);
-    if (outer_ > 1 && inner_ > 0 && inner_ <= kMaxPeriod) join_rows();
-  }
-
-  std::int64_t outer() const noexcept { return outer_; }
-  std::int64_t inner() const noexcept { return inner_; }
-
-  BUROPT_INLINE OperandRow<T, N> row(std::int64_t o) noexcept {
-    OperandRow<T, N> row{{}, {}, repeats_, period_};
+    outer = numbers[1] != 0 ? numbers[0] * rows : numbers[0];
+    inner = numbers[3] != 0 ? numbers[2] * rows : numbers[2];
+    bool joins = outer > 1 && inner > 0 && inner <= kShortRow;
     for (std::size_t k = 0; k < N; ++k) {
-      row.start[k] = repeats_[k] != 0 ? copies_[k] : start_[k] + o * strides_[2 * k];
-      row.moves[k] = repeats_[k] == 0 && strides_[2 * k + 1] != 0 ? -1 : 0;
-      if ((row.moves[k] | repeats_[k]) != 0) continue;
-      Pack<T>(*row.start[k]).store(copies_[k]);
-      row.start[k] = copies_[k];
+      start[k] = buffer_as<const T>(frame, s.in[k]);
+      row[k] = numbers[4 + 2 * k];
+      step[k] = numbers[5 + 2 * k];
+      joins = joins && (row[k] == 0 || row[k] == step[k] * inner);
     }
-    return row;
+    if (joins) join_rows();
   }
 
  private:
-  /// One row instead of many, if rows of operands either follow each other or repeat.
-  void join_rows() noexcept {
+  // Not inlined: one for all formulas of N operands.
+  [[gnu::noinline]] void join_rows() noexcept {
+    // As many as make whole packs, if they are not too many.
+    const std::int64_t whole = lanes / std::gcd(inner, static_cast<std::int64_t>(lanes));
+    together = std::min(outer, 2 * kShortRow / inner);
+    if (together > whole) together -= together % whole;
     for (std::size_t k = 0; k < N; ++k) {
-      const bool follows = strides_[2 * k + 1] == 1 && strides_[2 * k] == inner_;
-      if (!follows && strides_[2 * k] != 0) return;
+      if (row[k] != 0 || step[k] == 0) continue;
+      for (std::int64_t r = 0; r < together; ++r) copy_row(start[k], copies_[k] + r * inner);
+      start[k] = copies_[k];
     }
-    period_ = (lanes + inner_ - 1) / inner_ * inner_;
-    for (std::size_t k = 0; k < N; ++k) {
-      if (strides_[2 * k] != 0 || strides_[2 * k + 1] == 0) continue;
-      for (std::int64_t i = 0; i < period_ + lanes; i += inner_) {
-        std::copy_n(start_[k], std::min(inner_, period_ + lanes - i), copies_[k] + i);
-      }
-      repeats_[k] = -1;
-    }
-    inner_ *= std::exchange(outer_, 1);
   }
 
-  const std::int64_t* strides_;  ///< of operand k: from row to row, and from element to element
-  std::int64_t outer_, inner_;
-  std::int64_t period_ = lanes;
-  std::array<const T*, N> start_;
-  std::array<std::int64_t, N> repeats_{};
-  // What repeats is read from copies: a value from a pack of it, a row from several in a row.
-  alignas(BUROPT_VECTOR_BYTES) T copies_[N][kMaxPeriod + 2 * lanes];
+  void copy_row(const T* from, T* to) const noexcept {
+    if (inner < lanes) {
+      std::copy_n(from, inner, to);
+      return;
+    }
+    for (std::int64_t i = 0; i < inner; i += lanes) {
+      const std::int64_t at = std::min(i, inner - lanes);
+      Pack<T>::load(from + at).store(to + at);
+    }
+  }
+
+  alignas(BUROPT_VECTOR_BYTES) T copies_[N][2 * kShortRow];
 };
 
 template <class F, class T, int N>
 void kernel(const Instruction& s, const Frame& frame) noexcept {
   constexpr auto indices = std::make_index_sequence<N>();
   constexpr int lanes = Pack<T>::size;
-  Walk<T, N> walk(s, frame);
-  const std::int64_t inner = walk.inner();
+  const Walk<T, N> walk(s, frame);
   T* out = buffer_as<T>(frame, s.out);
-  for (std::int64_t o = 0; o < walk.outer(); ++o, out += inner) {
-    const OperandRow<T, N> row = walk.row(o);
-    std::array<Pack<T>, N> operands;
-    std::int64_t i = 0;
-    std::int64_t place = 0;
-    for (; i + lanes <= inner; i += lanes) {
-      for (std::size_t k = 0; k < N; ++k) operands[k] = Pack<T>::load(row.at(k, i, place));
-      call<F, Pack<T>>(operands, indices).store(out + i);
-      place += lanes;
-      place = place >= row.period ? place - row.period : place;
+  // A repeated value is read from a pack-sized copy with step 0, so that one loop serves all cases.
+  alignas(BUROPT_VECTOR_BYTES) T splat[N][lanes];
+  std::array<const T*, N> at;
+  for (std::int64_t o = 0; o < walk.outer; o += walk.together) {
+    const std::array<std::int64_t, N> step = walk.step;
+    for (std::size_t k = 0; k < N; ++k) {
+      at[k] = walk.start[k] + o * walk.row[k];
+      if (step[k] == 0) {
+        Pack<T>(*at[k]).store(splat[k]);
+        at[k] = splat[k];
+      }
     }
-    if (i < inner) {
-      const int rest = static_cast<int>(inner - i);
+    const std::int64_t n = std::min(walk.together, walk.outer - o) * walk.inner;
+    std::int64_t i = 0;
+    std::array<Pack<T>, N> operands;
+    for (; i + lanes <= n; i += lanes) {
+      for (std::size_t k = 0; k < N; ++k) operands[k] = Pack<T>::load(at[k] + i * step[k]);
+      call<F, Pack<T>>(operands, indices).store(out + i);
+    }
+    if (i < n) {
+      const int rest = static_cast<int>(n - i);
       for (std::size_t k = 0; k < N; ++k) {
-        operands[k] = Pack<T>::load_n(row.at(k, i, place), rest, T(1));
+        operands[k] = Pack<T>::load_n(at[k] + i * step[k], rest, T(1));
       }
       call<F, Pack<T>>(operands, indices).store_n(out + i, rest);
     }
+    out += n;
   }
 }
 
