@@ -112,8 +112,8 @@ class Joiner {
     if (!(type(value) == type(id))) return false;
     const Shape row{type(product->matmul).shape[1]};
     const Shape& shape = type(id).shape;
-    const bool is_row = !type(other).batched && type(other).shape == row &&
-                        shape.rank() > 0 && shape[shape.rank() - 1] == row[0];
+    const bool is_row = !type(other).batched && type(other).shape == row && shape.rank() > 0 &&
+                        shape[shape.rank() - 1] == row[0];
     if (product->bias == kNone && product->residual == kNone && is_row)
       product->bias = other;
     else if (product->residual == kNone && type(other) == type(id))

@@ -4,8 +4,8 @@
 //   mask(relu((A B + bias) + residual))
 //
 // Only the planner makes it (graph/epilogue.h). The operands are A, B and those parts that "ending"
-// says are given; relu is no operand. The result has the given shape, with the product's elements in
-// order.
+// says are given; relu is no operand. The result has the given shape, with the product's elements
+// in order.
 #include "ops/families.h"
 #include "ops/matmul_kernels.h"
 
