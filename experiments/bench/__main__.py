@@ -2,21 +2,23 @@
 
     python -m experiments.bench                        # everything, everybody who is installed
     python -m experiments.bench tiny mlp --peers jax torch --turns 15
+    python -m experiments.bench --data DIR             # with the files a9a, w8a, news20.bz2, ...
     python -m experiments.bench --quick                # no timing: do all the answers agree?
     python -m experiments.bench gpt --external "burtorch=./gpt_step {batch}"
 
 Contestants of a case compute the same, which is checked, and take turns in one process; a time is
-the median over the turns. A peer that is not installed is skipped, and the table says so. Install
+the median over the turns. A peer that is not installed is skipped, and the report says so. Install
 them with ``pip install -e '.[peers]'``. An external program joins by a command that prints seconds
 for one call; fields in braces are filled with the case's parameters.
 
-Writes `bench.json` and `bench.png` to --out, beside the table on the screen.
+Writes `bench.json` and `bench.png` to --out, beside the tables on the screen.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,24 +27,41 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Parse the command line, run the benchmarks, and report."""
     options = parse(argv)
     limit_threads(options.threads)
+    if options.data is not None:
+        os.environ["BUROPT_BENCH_DATA"] = str(options.data.resolve())
     # Imported late: libraries read the number of threads when they start.
-    from experiments.bench import cases, external, limits, report
+    from experiments.bench import cases, external, limits, picture, report
     from experiments.bench.contest import run
 
-    peaks = limits.measure() if not options.quick else None
+    peaks = None if options.quick else limits.measure()
     results = []
     programs = external_commands(options.external)
+    begin = time.perf_counter()
     for case in cases.select(options.names, options.quick):
         result = run(case, options.peers, 0 if options.quick else options.turns, options.seconds)
         if not options.quick:
             external.join(result, case, programs)
         if peaks is not None and (case.flops or case.bytes):
-            result.limit = peaks.seconds(case.flops, case.bytes)
-        report.line(result)
+            result.limit = peaks.seconds(case.flops, case.bytes, case.dtype)
+        for sentence in report.lines(result):
+            print(sentence, flush=True)
         results.append(result)
-    report.table(results)
-    if not options.quick:
-        report.write(results, peaks, vars(options), options.out)
+    print()
+    for table in [] if options.quick else report.all_tables(results):
+        print(table.text())
+    for sentence in report.closing(results):
+        print(sentence)
+    if peaks is None:
+        return
+    content = report.record(results, peaks, vars(options))
+    print(f"measured: {report.peaks_text(content['limits'])}")
+    print(f"{time.perf_counter() - begin:.0f} s")
+    report.write_json(content, options.out / "bench.json")
+    picture.draw(results, options.out / "bench.png")
+    if options.markdown is not None:
+        from experiments.bench import page
+
+        options.markdown.write_text(page.tables(results))
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -56,10 +75,12 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--turns", type=int, default=9, help="turns of each contestant")
     parser.add_argument("--seconds", type=float, default=0.03, help="length of a turn")
     parser.add_argument("--quick", action="store_true", help="compare answers, time nothing")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="folder of real data files")
     parser.add_argument("--external", nargs="*", default=[], metavar="NAME=COMMAND")
     parser.add_argument(
         "--out", type=Path, default=Path("."), help="folder of the JSON and picture"
     )
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables there, too")
     return parser.parse_args(argv)
 
 
@@ -87,6 +108,8 @@ def limit_threads(threads: int) -> None:
     os.environ["JAX_PLATFORMS"] = "cpu"
     if hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))
+        # Child processes with more threads take them from here.
+        os.environ["BUROPT_BENCH_CORES"] = ",".join(map(str, cores))
         os.sched_setaffinity(0, cores[-threads:])
 
 

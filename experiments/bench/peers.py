@@ -1,9 +1,9 @@
-"""Importing peers, and turning their calls into contestants."""
+"""Importing peers, turning their calls into contestants, and trees of parameters."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -27,38 +27,6 @@ def need(module: str) -> Any:
         raise NotInstalledError(f"cannot be imported ({error})") from error
 
 
-def jax(x64: bool) -> tuple[Any, Any]:
-    """Give jax and jax.numpy, in double precision or single."""
-    module = need("jax")
-    module.config.update("jax_enable_x64", x64)
-    return module, need("jax.numpy")
-
-
-def torch(threads: int | None = None) -> Any:
-    """PyTorch; the number of threads is that of the environment unless given."""
-    module = need("torch")
-    if threads is not None:
-        module.set_num_threads(threads)
-    return module
-
-
-class CasadiCall:
-    """A CasADi function of one vector with value and gradient, called on fixed memory."""
-
-    def __init__(self, function: Any, x: Any) -> None:
-        self._function = function  # the buffers point into it
-        self._buffer, self.call = function.buffer()
-        self._x, self._value, self._gradient = x, np.zeros(1), np.zeros(x.size)
-        self._buffer.set_arg(0, memoryview(self._x))
-        self._buffer.set_res(0, memoryview(self._value))
-        self._buffer.set_res(1, memoryview(self._gradient))
-
-    def answer(self) -> Any:
-        """Value and gradient."""
-        self.call()
-        return flat(self._value, self._gradient)
-
-
 def flat(*arrays: Any) -> np.ndarray[Any, Any]:
     """All numbers in one vector, for comparing answers."""
     return np.concatenate([np.asarray(array, np.float64).ravel() for array in arrays])
@@ -72,6 +40,15 @@ def leaves(tree: Any, like: Any) -> list[Any]:
         pairs = zip(tree, like, strict=True)
         return [leaf for part, model in pairs for leaf in leaves(part, model)]
     return [tree]
+
+
+def nested(values: Iterator[Any], like: Any) -> Any:
+    """The inverse of `leaves`: values in order, nested as `like` is."""
+    if isinstance(like, dict):
+        return {key: nested(values, part) for key, part in like.items()}
+    if isinstance(like, list | tuple):
+        return [nested(values, part) for part in like]
+    return next(values)
 
 
 def same(call: Callable[[], Any]) -> Contestant:

@@ -1,130 +1,93 @@
-"""The table on the screen, the JSON file and the picture."""
+"""The report: tables on the screen and in Markdown, and the JSON file they come from."""
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-
-import buropt as bo
-from experiments.bench import limits
-from experiments.bench.contest import Result, geometric_mean
-
-_CONSOLE = Console()
+from experiments.bench import bars, limits, tables
+from experiments.bench.contest import Result
+from experiments.bench.tables import Table, quantity
 
 
-def duration(seconds: float) -> str:
-    """Three digits and a unit: 12.3 us."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
-
-
-def line(result: Result) -> None:
-    """Report a case as soon as it is done."""
+def lines(result: Result) -> Iterator[str]:
+    """A case, as soon as it is done, and who cannot take part though installed."""
     own = result.times.get("buropt")
-    text = "answers agree" if own is None else duration(own / result.points)
-    _CONSOLE.print(f"{result.benchmark} {result.name}: {text}", highlight=False)
+    if own is not None:
+        ratio = tables.factor(result.ratio(result.best_peer or ""))
+        best = f"; {ratio} {result.best_peer}" if ratio else ""
+        yield f"{result.title}: {quantity(own / result.points, result.unit)}{best}"
+    elif "buropt" not in result.skipped:
+        yield f"{result.title}: answers agree"
+    for peer, why in result.skipped.items():
+        if not why.startswith("not installed"):
+            yield f"{result.title}: without {peer}: {why}"
 
 
-def table(results: Sequence[Result]) -> None:
-    """Times, the ratio to the best peer, and the share of the machine's limit."""
-    peers = _peers(results)
-    grid = Table(box=SIMPLE_HEAD, title="time of a call; x: buropt's time / the peer's")
-    for header in ("benchmark", "case", "buropt", "limit", *peers, "best peer"):
-        grid.add_column(header, justify="left" if header in ("benchmark", "case") else "right")
-    for result in results:
-        grid.add_row(
-            result.benchmark,
-            result.name,
-            _own(result),
-            _share(result),
-            *(_cell(result, peer) for peer in peers),
-            _best(result),
-        )
-    _CONSOLE.print(grid)
-    for reason in sorted({f"{peer}: {why}" for r in results for peer, why in r.skipped.items()}):
-        _CONSOLE.print(f"skipped {reason}", highlight=False)
-    ratios = [r.ratio(r.best_peer) for r in results if r.best_peer is not None]
-    ratios = [ratio for ratio in ratios if math.isfinite(ratio)]
-    if ratios:
-        _CONSOLE.print(
-            f"geometric mean of the ratios to the best peer: {geometric_mean(ratios):.3g}x"
-        )
+def all_tables(results: Sequence[Result]) -> Iterator[Table]:
+    """Bars first, then the benchmarks, then rooflines."""
+    outcomes = bars.outcomes(results)
+    if outcomes:
+        yield tables.of_bars(outcomes)
+    for table in tables.of_benchmarks(results):
+        if len(table.rows) > 0 and any(cell for row in table.rows for cell in row[1:]):
+            yield table
+    roofline = tables.of_rooflines(outcomes)
+    if roofline:
+        yield roofline
 
 
-def write(
-    results: Sequence[Result], peaks: limits.Limits | None, options: dict[str, Any], folder: Path
-) -> None:
-    """Write bench.json and bench.png."""
-    folder.mkdir(parents=True, exist_ok=True)
-    record = {
+def closing(results: Sequence[Result]) -> Iterator[str]:
+    """Who was not there, and means."""
+    missing = tables.not_installed(results)
+    if missing:
+        yield f"not installed: {', '.join(missing)}"
+    not_measured = {
+        f"{result.benchmark} is not measured: {result.skipped['buropt']}"
+        for result in results
+        if "buropt" in result.skipped
+    }
+    yield from sorted(not_measured)
+    means = tables.means(results)
+    if means:
+        yield "geometric mean of buropt's time / the peer's: " + "; ".join(means)
+
+
+def record(
+    results: Sequence[Result], peaks: limits.Limits, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Everything that was measured, for JSON."""
+    return {
         "machine": limits.machine(),
-        "buropt": bo.__version__,
-        "limits": None if peaks is None else peaks._asdict(),
+        "versions": limits.versions(),
+        "limits": asdict(peaks),
         "options": {key: str(value) for key, value in options.items()},
+        "bars": [outcome.record() for outcome in bars.outcomes(results)],
         "results": [asdict(result) for result in results],
     }
-    (folder / "bench.json").write_text(json.dumps(record, indent=1))
-    _draw(results, folder / "bench.png")
 
 
-def _peers(results: Sequence[Result]) -> list[str]:
-    seen: dict[str, None] = {}
-    for result in results:
-        seen.update(dict.fromkeys(peer for peer in result.times if peer != "buropt"))
-    return list(seen)
+def write_json(content: dict[str, Any], path: Path) -> None:
+    """As text that `read_json` reads."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=1) + "\n")
 
 
-def _own(result: Result) -> str:
-    own = result.times.get("buropt")
-    return "" if own is None else duration(own / result.points)
+def read_json(path: Path) -> tuple[dict[str, Any], list[Result]]:
+    """The record, and its results."""
+    content = json.loads(path.read_text())
+    return content, [Result(**each) for each in content["results"]]
 
 
-def _share(result: Result) -> str:
-    own = result.times.get("buropt")
-    return f"{result.limit / own:.0%}" if own and result.limit else ""
-
-
-def _cell(result: Result, peer: str) -> str:
-    if peer not in result.times:
-        return "-" if peer in result.skipped else ""
-    return f"{duration(result.times[peer] / result.points)} ({result.ratio(peer):.2g}x)"
-
-
-def _best(result: Result) -> str:
-    peer = result.best_peer
-    return "" if peer is None else f"{result.ratio(peer):.2g}x {peer}"
-
-
-def _draw(results: Sequence[Result], path: Path) -> None:
-    """Each case a row: the time of every contestant as a multiple of buropt's."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    rows = [result for result in results if "buropt" in result.times]
-    figure, axes = plt.subplots(figsize=(8, 1 + 0.28 * len(rows)), layout="constrained")
-    for number, peer in enumerate(_peers(rows)):
-        points = [
-            (1 / row.ratio(peer), y) for y, row in enumerate(rows) if math.isfinite(row.ratio(peer))
-        ]
-        axes.plot(*zip(*points, strict=True), "o", label=peer, color=f"C{number % 10}")
-    axes.axvline(1, color="black", linewidth=1, label="buropt")
-    axes.set_xscale("log")
-    axes.set_yticks(range(len(rows)), [f"{row.benchmark} {row.name}" for row in rows])
-    axes.invert_yaxis()
-    axes.set_xlabel("time / buropt's time (right of the line: slower)")
-    axes.grid(axis="x", alpha=0.3)
-    axes.legend(loc="best", fontsize="small")
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+def peaks_text(peaks: dict[str, Any]) -> str:
+    """The measured limits in one sentence."""
+    flops = ", ".join(
+        f"{speed / 1e9:.0f} Gflop/s {dtype}" for dtype, speed in peaks["flops"].items()
+    )
+    streams = ", ".join(
+        f"{speed / 1e9:.0f} GB/s from {size / 2**20:.0f} MB" for size, speed in peaks["bandwidths"]
+    )
+    return f"{flops}; {streams}"

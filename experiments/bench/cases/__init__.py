@@ -1,4 +1,4 @@
-"""The benchmarks: one file each, with every contestant's code for it."""
+"""The benchmarks: one file each, with what is computed and buropt's code for it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from experiments.bench.contest import Case
 
-NAMES = ("tiny", "small", "rosen", "mlp", "gpt")
+NAMES = (
+    *("tiny", "tiny_batch", "small", "rosen", "mlp", "gpt", "glm", "worker"),
+    *("io", "startup", "energy", "threads"),
+)
 
 
 def select(names: Sequence[str], quick: bool) -> Iterator[Case]:

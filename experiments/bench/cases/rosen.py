@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.optimize import rosen, rosen_der, rosen_hess_prod
 
-import buropt as bo
-from experiments.bench import peers
+from experiments.bench import frameworks, peers
 from experiments.bench.contest import Case, Contestant
 
 SIZES = (2, 10, 1000, 1_000_000)
 
 
-def rosenbrock(x: Any) -> Any:
+def rosenbrock(ops: Any, x: Any) -> Any:
     """The function, in operations that every peer has."""
-    return (100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum()
+    return ops.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
 
 
 def point(n: int) -> Any:
@@ -30,45 +29,62 @@ def point(n: int) -> Any:
 def cases(quick: bool) -> Iterator[Case]:
     """Four sizes, gradient and Hessian product."""
     for n in SIZES[:3] if quick else SIZES:
-        builds: dict[str, Callable[[int], Contestant]] = {
-            "buropt": buropt,
-            "numpy": scipy,
-            "jax": jax,
-            "torch": torch,
-            "autograd": autograd,
-        }
+        x = point(n)[0]
         yield Case(
-            "rosen",
-            f"value+gradient n={n}",
-            {peer: partial(build, n) for peer, build in builds.items()},
-            bytes=16.0 * n,
+            *("rosen", "value+gradient", f"n={n}"),
+            {
+                "buropt": partial(buropt, n),
+                "buropt, bound": partial(buropt_bound, n),
+                "scipy": partial(scipy, n),
+                **frameworks.each(lambda peer, x=x: peer.value_and_grad(rosenbrock, x)),
+            },
+            reference="scipy",
+            **_work(n, 16.0, 16.0),
             parameters={"n": n},
+            note="scipy: its own rosen and rosen_der; casadi has fixed memory, as buropt, bound",
         )
-        builds = {
-            "buropt": buropt_hvp,
-            "numpy": scipy_hvp,
-            "jax": jax_hvp,
-            "torch": torch_hvp,
-            "autograd": autograd_hvp,
-        }
+    for n in SIZES[:3] if quick else SIZES:
+        x, v = point(n)
         yield Case(
-            "rosen",
-            f"Hessian product n={n}",
-            {peer: partial(build, n) for peer, build in builds.items()},
-            bytes=24.0 * n,
+            *("rosen", "Hessian product", f"n={n}"),
+            {
+                "buropt": partial(buropt_hvp, n),
+                "scipy": partial(scipy_hvp, n),
+                **frameworks.each(lambda peer, x=x, v=v: peer.hvp(rosenbrock, x, v)),
+            },
+            reference="scipy",
+            **_work(n, 18.0, 24.0),
             parameters={"n": n},
+            note="scipy: its own rosen_hess_prod; casadi has fixed memory",
         )
+
+
+def _work(n: int, flops: float, n_bytes: float) -> dict[str, float]:
+    """For the roofline; with few variables the call itself is what takes time."""
+    return {"flops": flops * n, "bytes": n_bytes * n} if n >= 1000 else {}
 
 
 def buropt(n: int) -> Contestant:
+    import buropt as bo
+    from experiments.bench import own
+
     x, out = point(n)[0], np.empty(n)
-    value_and_grad = bo.value_and_grad(rosenbrock)
+    value_and_grad = bo.value_and_grad(partial(rosenbrock, own.Numpy()))
     return peers.same(lambda: value_and_grad(x, out=out))
 
 
+def buropt_bound(n: int) -> Contestant:
+    from experiments.bench import own
+
+    return own.bound(partial(rosenbrock, own.Numpy()), point(n)[0])
+
+
 def buropt_hvp(n: int) -> Contestant:
+    import buropt as bo
+    from experiments.bench import own
+
     x, v = point(n)
-    hvp = bo.hvp(rosenbrock)
+    hvp = bo.hvp(partial(rosenbrock, own.Numpy()))
     return peers.same(lambda: hvp(x, v))
 
 
@@ -80,55 +96,3 @@ def scipy(n: int) -> Contestant:
 def scipy_hvp(n: int) -> Contestant:
     x, v = point(n)
     return peers.same(lambda: rosen_hess_prod(x, v))
-
-
-def jax(n: int) -> Contestant:
-    module, _ = peers.jax(x64=True)
-    value_and_grad = module.jit(module.value_and_grad(rosenbrock))
-    x = point(n)[0]
-
-    def call() -> Any:
-        value, gradient = value_and_grad(x)
-        gradient.block_until_ready()
-        return value, gradient
-
-    return peers.same(call)
-
-
-def jax_hvp(n: int) -> Contestant:
-    module, _ = peers.jax(x64=True)
-    gradient = module.grad(rosenbrock)
-    hvp = module.jit(lambda x, v: module.jvp(gradient, (x,), (v,))[1])
-    x, v = point(n)
-    return peers.same(lambda: hvp(x, v).block_until_ready())
-
-
-def torch(n: int) -> Contestant:
-    module = peers.torch()
-    x = module.tensor(point(n)[0], requires_grad=True)
-
-    def call() -> Any:
-        x.grad = None
-        value = rosenbrock(x)
-        value.backward()
-        return value.detach(), x.grad
-
-    return peers.same(call)
-
-
-def torch_hvp(n: int) -> Contestant:
-    module = peers.torch()
-    x, v = (module.tensor(part) for part in point(n))
-    return peers.same(lambda: module.autograd.functional.hvp(rosenbrock, x, v)[1])
-
-
-def autograd(n: int) -> Contestant:
-    value_and_grad = peers.need("autograd").value_and_grad(rosenbrock)
-    x = point(n)[0]
-    return peers.same(lambda: value_and_grad(x))
-
-
-def autograd_hvp(n: int) -> Contestant:
-    hvp = peers.need("autograd").hessian_vector_product(rosenbrock)
-    x, v = point(n)
-    return peers.same(lambda: hvp(x, v))

@@ -1,0 +1,42 @@
+"""Buropt's side of the benchmarks that several cases share. Imported late: peers run without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import buropt as bo
+from experiments.bench import peers
+from experiments.bench.contest import Contestant
+
+
+class Numpy:
+    """The operations that losses are written in, for buropt and for NumPy itself."""
+
+    def relu(self, x: Any) -> Any:
+        return np.maximum(x, 0.0)
+
+    def sum(self, x: Any) -> Any:
+        return np.sum(x)
+
+
+def bound(f: Callable[[Any], Any], x: Any) -> Contestant:
+    """Value and gradient by a call that is bound to two arrays."""
+    x, g = x.copy(), np.empty_like(x)
+    call = bo.compile(f, x).bind(x, g)
+    return Contestant(call, lambda: peers.flat(call(), g))
+
+
+def step(oracle: bo.Oracle, step_size: float) -> Contestant:
+    """One SGD step over all samples of the oracle; the answer is the gradient at its start."""
+    x = oracle.x0.copy()
+
+    def answer() -> Any:
+        moved = oracle.x0.copy()
+        oracle.step(moved, 1.0)
+        return oracle.x0 - moved
+
+    return Contestant(partial(oracle.step, x, step_size), answer)
