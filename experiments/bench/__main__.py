@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if options.markdown is not None:
         from experiments.bench import page
 
-        options.markdown.write_text(page.tables(results))
+        options.markdown.write_text(page.all_tables(results))
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:

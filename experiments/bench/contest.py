@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from statistics import median
@@ -90,7 +90,7 @@ class Case:
     benchmark: str
     group: str
     name: str
-    builds: dict[str, Build]
+    builds: Mapping[str, Build]
     reference: str = "numpy"
     tolerance: float = 1e-9
     tolerances: dict[str, float] = field(default_factory=dict)

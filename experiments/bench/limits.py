@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import time
@@ -14,7 +15,13 @@ from typing import Any
 import numpy as np
 
 _PRODUCT_SIZES = (256, 512, 1024)
-_STREAM_SIZES = (2**20, 2**23, 2**26, 2**29)  # bytes: from a core's cache to beyond all caches
+_STREAM_SIZES = (
+    2**20,
+    2**22,
+    2**24,
+    2**26,
+    2**29,
+)  # bytes: from a core's cache to beyond all caches
 _PACKAGES = (
     *("buropt", "numpy", "scipy", "scikit-learn", "jax", "torch", "tensorflow-cpu", "mlx"),
     *("autograd", "casadi", "heyoka", "micrograd"),
@@ -37,11 +44,9 @@ class Limits:
     bandwidths: list[tuple[int, float]]
 
     def bandwidth(self, n_bytes: float) -> float:
-        """Bytes per second of the smallest measured working set that is not smaller."""
-        for size, speed in self.bandwidths:
-            if n_bytes <= size:
-                return speed
-        return self.bandwidths[-1][1]
+        """Bytes per second of the measured working set that is nearest by its ratio."""
+        at = math.log(max(n_bytes, 1))
+        return min(self.bandwidths, key=lambda pair: abs(math.log(pair[0]) - at))[1]
 
     def seconds(self, flops: float, n_bytes: float, dtype: str) -> float:
         """The least time for so much arithmetic and memory traffic."""
@@ -91,7 +96,7 @@ def machine() -> dict[str, Any]:
     """The processor, its cores and the software: what a table of times has to say."""
     model = platform.processor() or "unknown"
     info = Path("/proc/cpuinfo")
-    fields = {}
+    fields: dict[str, str] = {}
     if info.exists():
         for line in info.read_text().splitlines():
             key, _, value = line.partition(":")

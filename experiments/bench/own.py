@@ -35,8 +35,8 @@ def step(oracle: bo.Oracle, step_size: float) -> Contestant:
     x = oracle.x0.copy()
 
     def answer() -> Any:
-        moved = oracle.x0.copy()
-        oracle.step(moved, 1.0)
-        return oracle.x0 - moved
+        moved, long = oracle.x0.copy(), 2.0**20  # so long that the start does not round it away
+        oracle.step(moved, long)
+        return (oracle.x0 - moved) / long
 
     return Contestant(partial(oracle.step, x, step_size), answer)

@@ -19,6 +19,7 @@ def draw(results: Sequence[Result], path: Path) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.lines import Line2D
 
     rows = [r for r in results if r.best_peer and "buropt" in r.times and r.benchmark != "threads"]
     if not rows:
@@ -36,7 +37,7 @@ def draw(results: Sequence[Result], path: Path) -> None:
         for axis, panel in zip(axes, panels, strict=True):
             _panel(axis, panel, styles)
     marks = [
-        plt.Line2D([], [], color=color, marker=mark, linestyle="", label=peer)
+        Line2D([], [], color=color, marker=mark, linestyle="", label=peer)
         for peer, (color, mark) in styles.items()
     ]
     figure.legend(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -61,6 +62,7 @@ def record(
 ) -> dict[str, Any]:
     """Everything that was measured, for JSON."""
     return {
+        "date": time.strftime("%Y-%m-%d"),
         "machine": limits.machine(),
         "versions": limits.versions(),
         "limits": asdict(peaks),

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import expit
 
 from experiments.bench import datasets, frameworks, peers
-from experiments.bench.contest import Case, Contestant, NotApplicableError
+from experiments.bench.contest import Build, Case, Contestant, NotApplicableError
 
 BATCHES = (None, 1, 32, 1024)  # None: all samples
 MOST_PADDING = 16  # times the nonzeros
@@ -40,7 +40,7 @@ def case(name: str, sparse: bool, batch: int | None, quick: bool = False) -> Cas
     rows = batch or n
     share = rows * (data.A.nnz / n if sparse else d)
     by_peers = partial(sparse_by_peer if sparse else dense_by_peer, name, batch, quick)
-    builds = {
+    builds: dict[str, Build] = {
         "buropt": partial(buropt, name, sparse, batch, quick=quick),
         "scipy" if sparse else "numpy": partial(two_passes, name, sparse, batch, quick),
         **frameworks.each(by_peers, frameworks.OF_ARRAYS),

@@ -29,14 +29,13 @@ def point(n: int) -> Any:
 def cases(quick: bool) -> Iterator[Case]:
     """Four sizes, gradient and Hessian product."""
     for n in SIZES[:3] if quick else SIZES:
-        x = point(n)[0]
         yield Case(
             *("rosen", "value+gradient", f"n={n}"),
             {
                 "buropt": partial(buropt, n),
                 "buropt, bound": partial(buropt_bound, n),
                 "scipy": partial(scipy, n),
-                **frameworks.each(lambda peer, x=x: peer.value_and_grad(rosenbrock, x)),
+                **frameworks.each(partial(peer, n)),
             },
             reference="scipy",
             **_work(n, 16.0, 16.0),
@@ -44,13 +43,12 @@ def cases(quick: bool) -> Iterator[Case]:
             note="scipy: its own rosen and rosen_der; casadi has fixed memory, as buropt, bound",
         )
     for n in SIZES[:3] if quick else SIZES:
-        x, v = point(n)
         yield Case(
             *("rosen", "Hessian product", f"n={n}"),
             {
                 "buropt": partial(buropt_hvp, n),
                 "scipy": partial(scipy_hvp, n),
-                **frameworks.each(lambda peer, x=x, v=v: peer.hvp(rosenbrock, x, v)),
+                **frameworks.each(partial(peer_hvp, n)),
             },
             reference="scipy",
             **_work(n, 18.0, 24.0),
@@ -59,7 +57,7 @@ def cases(quick: bool) -> Iterator[Case]:
         )
 
 
-def _work(n: int, flops: float, n_bytes: float) -> dict[str, float]:
+def _work(n: int, flops: float, n_bytes: float) -> dict[str, Any]:
     """For the roofline; with few variables the call itself is what takes time."""
     return {"flops": flops * n, "bytes": n_bytes * n} if n >= 1000 else {}
 
@@ -86,6 +84,14 @@ def buropt_hvp(n: int) -> Contestant:
     x, v = point(n)
     hvp = bo.hvp(partial(rosenbrock, own.Numpy()))
     return peers.same(lambda: hvp(x, v))
+
+
+def peer(n: int, framework: frameworks.Framework) -> Contestant:
+    return framework.value_and_grad(rosenbrock, point(n)[0])
+
+
+def peer_hvp(n: int, framework: frameworks.Framework) -> Contestant:
+    return framework.hvp(rosenbrock, *point(n))
 
 
 def scipy(n: int) -> Contestant:

@@ -7,7 +7,7 @@ imports the peer and takes 100 steps of the GPT with batch 64; that of NumPy imp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import count
 from typing import Any
@@ -21,7 +21,7 @@ SCALAR_PEERS = ("casadi", "heyoka", "micrograd")
 TURNS = 3
 
 
-def builds(model: str) -> dict[str, Build]:
+def builds(model: str) -> Mapping[str, Build]:
     """Contestants, as the child process builds them."""
     if model == "gpt":
         return gpt.case(BATCH).builds

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import expit
 
 from experiments.bench import datasets, frameworks, networks, peers
-from experiments.bench.contest import Case, Contestant
+from experiments.bench.contest import Build, Case, Contestant
 
 N_WORKERS, BATCH, HIDDEN = 10, 32, 64
 TASKS = ("gradients", "differences", "RandK round", "TopK round")
@@ -28,7 +28,7 @@ def cases(quick: bool) -> Iterator[Case]:
     for model in ("a9a", "MLP"):
         problem = load(model, quick)
         for task in TASKS:
-            builds = {
+            builds: dict[str, Build] = {
                 "buropt": partial(buropt, model, task, quick),
                 **frameworks.each(partial(by_peer, model, task, quick), PEERS),
             }

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from experiments.bench.contest import Build, Contestant
-from experiments.bench.frameworks.base import Framework
+from experiments.bench.frameworks.base import Framework as Framework
 
 # Peer: module of this package, class.
 FRAMEWORKS = {

@@ -46,7 +46,7 @@ class Jax(Framework):
         tree, gradient = self.jax.tree, self.jax.grad(partial(loss, self))
         size = np.float32(step_size)
 
-        @partial(self.jax.jit, donate_argnums=0)  # type: ignore[untyped-decorator]
+        @partial(self.jax.jit, donate_argnums=0)
         def update(params: Any, *data: Any) -> Any:
             return tree.map(lambda p, g: p - size * g, params, gradient(params, *data))
 

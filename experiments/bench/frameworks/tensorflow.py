@@ -22,6 +22,7 @@ class TensorFlow(Framework):
     def __init__(self) -> None:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         self.tf = peers.need("tensorflow")
+        self.tf.get_logger().setLevel("ERROR")
 
     def prepare(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """What is done to a function before it is called many times."""
