@@ -71,8 +71,11 @@ def start(peer: str, model: str) -> dict[str, Any]:
 def _first_gradient(peer: str, model: str) -> tuple[Any, Any, float]:
     import numpy as np
 
+    from experiments.bench import frameworks
     from experiments.bench.cases import startup
 
+    if peer in frameworks.FRAMEWORKS:
+        frameworks.get(peer)  # what it imports besides is no part of the gradient
     build = startup.builds(model)[peer]
     begin = time.perf_counter()
     contestant = build()

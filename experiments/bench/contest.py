@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -230,7 +229,7 @@ def _measure(
             gc.collect()
     finally:
         gc.enable()
-    result.times = {peer: median(each) for peer, each in result.turns.items()}
+    result.times = {peer: float(np.median(each)) for peer, each in result.turns.items()}
 
 
 def _compare(case: Case, answers: dict[str, Array], result: Result) -> None:
@@ -279,7 +278,7 @@ def _time(call: Callable[[], Any], n: int) -> float:
 def median_seconds(call: Callable[[], Any], turns: int, seconds: float) -> float:
     """The median over turns of the time of a call, for a contestant that is alone."""
     n = _calls_per_turn(call, seconds)
-    return median(_time(call, n) / n for _ in range(turns))
+    return float(np.median([_time(call, n) / n for _ in range(turns)]))
 
 
 def geometric_mean(values: Sequence[float]) -> float:

@@ -23,6 +23,9 @@ def lines(result: Result) -> Iterator[str]:
         yield f"{result.title}: {quantity(own / result.points, result.unit)}{best}"
     elif "buropt" not in result.skipped:
         yield f"{result.title}: answers agree"
+    elif result.skipped["buropt"]:
+        yield f"{result.title}: {result.skipped['buropt']}"
+        return
     for peer, why in result.skipped.items():
         if not why.startswith("not installed"):
             yield f"{result.title}: without {peer}: {why}"
@@ -33,9 +36,7 @@ def all_tables(results: Sequence[Result]) -> Iterator[Table]:
     outcomes = bars.outcomes(results)
     if outcomes:
         yield tables.of_bars(outcomes)
-    for table in tables.of_benchmarks(results):
-        if len(table.rows) > 0 and any(cell for row in table.rows for cell in row[1:]):
-            yield table
+    yield from tables.of_benchmarks(results)
     roofline = tables.of_rooflines(outcomes)
     if roofline:
         yield roofline

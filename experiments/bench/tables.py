@@ -111,7 +111,8 @@ def of_benchmarks(results: Sequence[Result]) -> list[Table]:
     """A table for each benchmark and group."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
-        groups.setdefault((result.benchmark, result.group), []).append(result)
+        if result.times:
+            groups.setdefault((result.benchmark, result.group), []).append(result)
     return [_of_group(*key, group) for key, group in groups.items()]
 
 

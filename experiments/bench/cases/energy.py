@@ -77,7 +77,7 @@ class Counters:
         """Joules of one call, from as many as fit into the time."""
         call()
         n, before, begin = 0, self.read(), time.perf_counter()
-        while time.perf_counter() - begin < seconds:
+        while n == 0 or time.perf_counter() - begin < seconds:
             call()
             n += 1
         pairs = zip(before, self.read(), self._ranges, strict=True)
