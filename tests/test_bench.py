@@ -44,7 +44,7 @@ def result(benchmark="gpt", group="", name="batch=1", **times):
 
 
 def test_quick_mode_compares_the_answers():
-    peers = ["numpy", "scipy", "scikit-learn", "autograd"]
+    peers = ["python", "numpy", "scipy", "scikit-learn", "autograd"]
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "experiments.bench", "--quick", "--peers", *peers],
         cwd=ROOT,

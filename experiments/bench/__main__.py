@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import textwrap
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if options.data is not None:
         os.environ["BUROPT_BENCH_DATA"] = str(options.data.resolve())
     # Imported late: libraries read the number of threads when they start.
-    from experiments.bench import cases, external, limits, picture, report
+    from experiments.bench import cases, external, limits, picture, report, tables
     from experiments.bench.contest import run
 
     peaks = None if options.quick else limits.measure()
@@ -38,6 +39,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     programs = external_commands(options.external)
     begin = time.perf_counter()
     for case in cases.select(options.names, options.quick):
+        if options.cases and not any(text in case.title for text in options.cases):
+            continue
         result = run(case, options.peers, 0 if options.quick else options.turns, options.seconds)
         if not options.quick:
             external.join(result, case, programs)
@@ -50,11 +53,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     for table in [] if options.quick else report.all_tables(results):
         print(table.text())
     for sentence in report.closing(results):
-        print(sentence)
+        print(textwrap.fill(sentence, tables.WIDTH))
     if peaks is None:
         return
     content = report.record(results, peaks, vars(options))
-    print(f"measured: {report.peaks_text(content['limits'])}")
+    print(textwrap.fill(f"measured: {report.peaks_text(content['limits'])}", tables.WIDTH))
     print(f"{time.perf_counter() - begin:.0f} s")
     report.write_json(content, options.out / "bench.json")
     picture.draw(results, options.out / "bench.png")
@@ -70,6 +73,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m experiments.bench", description=(__doc__ or "").partition("\n\n")[0]
     )
     parser.add_argument("names", nargs="*", help="benchmarks; all by default")
+    parser.add_argument("--cases", nargs="*", metavar="TEXT", help="only cases named like this")
     parser.add_argument("--peers", nargs="*", help="contestants besides buropt; all by default")
     parser.add_argument("--threads", type=int, default=1, help="threads of every contestant")
     parser.add_argument("--turns", type=int, default=9, help="turns of each contestant")

@@ -1,6 +1,8 @@
 """Writes docs/performance.md from the JSON of a run; the text around the tables is in page.md.
 
 python -m experiments.bench.page bench.json > docs/performance.md
+
+Of several files the later ones replace cases of the earlier ones; they must be of one machine.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from experiments.bench import bars, report, tables
+from experiments.bench import bars, cases, report, tables
 from experiments.bench.contest import Result
 
 
@@ -47,11 +49,22 @@ def _machine(content: dict[str, Any]) -> str:
     return "\n".join(["| | |", "|---|---|", *lines, ""])
 
 
+def merged(paths: Sequence[Path]) -> tuple[dict[str, Any], list[Result]]:
+    """The last record, and the results of all, each case from the last file that has it."""
+    found: dict[str, Result] = {}
+    content: dict[str, Any] = {}
+    for path in paths:
+        content, results = report.read_json(path)
+        found.update({result.title: result for result in results})
+    order = {name: k for k, name in enumerate(cases.NAMES)}
+    return content, sorted(found.values(), key=lambda result: order[result.benchmark])
+
+
 def main() -> None:
-    """Print the page of a JSON file."""
-    if len(sys.argv) != 2:
-        raise SystemExit("usage: python -m experiments.bench.page bench.json")
-    print(page(*report.read_json(Path(sys.argv[1]))), end="")
+    """Print the page of JSON files."""
+    if len(sys.argv) < 2:
+        raise SystemExit("usage: python -m experiments.bench.page bench.json ...")
+    print(page(*merged([Path(name) for name in sys.argv[1:]])), end="")
 
 
 if __name__ == "__main__":

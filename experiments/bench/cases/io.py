@@ -231,8 +231,8 @@ def jax_gpt() -> Pair:
     params = networks.gpt_parameters()
     gradient = peers.need("jax").grad(partial(networks.gpt_loss, peer))
 
-    def in_order(params: Any, tokens: Any, targets: Any) -> Any:
-        return peers.leaves(gradient(params, tokens, targets), params)
+    def in_order(tree: Any, tokens: Any, targets: Any) -> Any:
+        return peers.leaves(gradient(tree, tokens, targets), params)  # JAX sorts the keys of dicts
 
     data = [peer.array(part) for part in networks.gpt_samples(BATCH)]
     return _jax(in_order, (params, *data), "gpt.jax")

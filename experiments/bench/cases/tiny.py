@@ -39,20 +39,22 @@ def cases(quick: bool) -> Iterator[Case]:
         *("tiny", "", "bound call"),
         {
             "buropt": buropt_bound,
-            "numpy": by_hand,
+            "python": by_hand,
             **frameworks.each(lambda peer: peer.value_and_grad(of_vector, POINT), ["casadi"]),
         },
+        reference="python",
         tolerance=1e-14,
     )
     yield Case(
         *("tiny", "", "value_and_grad(x)"),
         {
             "buropt": buropt,
-            "numpy": by_hand,
+            "python": by_hand,
             **frameworks.each(lambda peer: peer.value_and_grad(of_vector, POINT), OTHERS),
         },
+        reference="python",
         tolerance=1e-14,
-        note="numpy: derivatives by hand, in Python's floats",
+        note="python: derivatives by hand, in its floats",
     )
 
 

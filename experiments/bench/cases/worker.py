@@ -176,7 +176,8 @@ def _logistic(ops: Any, x: Any, A: Any, b: Any) -> Any:
 def by_peer(model: str, task: str, quick: bool, peer: frameworks.Framework) -> Contestant:
     problem = load(model, quick)
     x, y = (peer.tree(problem.nested(point)) for point in (problem.x, problem.y))
-    gradients = peer.gradient_of_each(networks.mlp_loss if model == "MLP" else _logistic)
+    loss = networks.mlp_loss if model == "MLP" else _logistic
+    gradients = peer.gradient_of_each(loss, problem.params)
     if task == "gradients":
         whole = [peer.array(part) for part in problem.of_each_worker()]
         all_gradients = peer.jit(gradients)

@@ -55,8 +55,8 @@ class Framework:
         """The result, when it is there."""
         raise NotImplementedError
 
-    def gradient_of_each(self, loss: Function) -> Function:
-        """Of (x, *data): the flat gradient for each part of the data, (parts, d)."""
+    def gradient_of_each(self, loss: Function, like: Any) -> Function:
+        """Of (x, *data): the gradient for each part of the data, (parts, d), in `like`'s order."""
         raise self.cannot("vmap of gradients")
 
     def uniform(self, shape: tuple[int, ...], draw: Any) -> Any:

@@ -63,20 +63,24 @@ class Casadi(Framework):
         return self.casadi.sum1(x)
 
 
-def _buffered(function: Any, arguments: list[Any], results: list[Any]) -> Contestant:
+class _Buffered:
     """A call without arguments that reads and writes fixed memory."""
-    buffer, call = function.buffer()
-    for k, array in enumerate(arguments):
-        buffer.set_arg(k, memoryview(array.ravel()))
-    for k, array in enumerate(results):
-        buffer.set_res(k, memoryview(array.ravel()))
 
-    def answer() -> Any:
-        call()
-        return peers.flat(*results)
+    def __init__(self, function: Any, arguments: list[Any], results: list[Any]) -> None:
+        # The buffer points into the function and the arrays, so all of them stay.
+        self._function, self._arguments, self._results = function, arguments, results
+        self._buffer, self.call = function.buffer()
+        for k, array in enumerate(arguments):
+            self._buffer.set_arg(k, memoryview(array.ravel()))
+        for k, array in enumerate(results):
+            self._buffer.set_res(k, memoryview(array.ravel()))
 
-    def keep_alive() -> Any:
-        return function, buffer, arguments
+    def answer(self) -> Any:
+        """All results."""
+        self.call()
+        return peers.flat(*self._results)
 
-    answer.keep_alive = keep_alive  # type: ignore[attr-defined]  # the buffers point into them
-    return Contestant(call, answer)
+
+def _buffered(function: Any, arguments: list[Any], results: list[Any]) -> Contestant:
+    one = _Buffered(function, arguments, results)
+    return Contestant(one.call, one.answer)

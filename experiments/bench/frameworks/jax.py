@@ -80,11 +80,12 @@ class Jax(Framework):
     def wait(self, result: Any) -> Any:
         return result.block_until_ready()
 
-    def gradient_of_each(self, loss: Function) -> Function:
+    def gradient_of_each(self, loss: Function, like: Any) -> Function:
         gradient = self.jax.grad(partial(loss, self))
 
         def flat(x: Any, *rows: Any) -> Any:
-            return self.np.concatenate([g.ravel() for g in peers.leaves(gradient(x, *rows), x)])
+            # JAX sorts the keys of dicts.
+            return self.np.concatenate([g.ravel() for g in peers.leaves(gradient(x, *rows), like)])
 
         each: Function = self.jax.vmap(flat, (None, 0, 0))
         return each

@@ -95,11 +95,11 @@ class Torch(Framework):
     def wait(self, result: Any) -> Any:
         return result
 
-    def gradient_of_each(self, loss: Function) -> Function:
+    def gradient_of_each(self, loss: Function, like: Any) -> Function:
         gradient = self.torch.func.grad(partial(loss, self))
 
         def flat(x: Any, *rows: Any) -> Any:
-            return self.torch.cat([g.flatten() for g in peers.leaves(gradient(x, *rows), x)])
+            return self.torch.cat([g.flatten() for g in peers.leaves(gradient(x, *rows), like)])
 
         each: Function = self.torch.func.vmap(flat, in_dims=(None, 0, 0))
         return each
