@@ -22,49 +22,62 @@ import textwrap
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from experiments.bench.child import CORES
+
+if TYPE_CHECKING:
+    from experiments.bench.contest import Result
+    from experiments.bench.limits import Limits
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Parse the command line, run the benchmarks, and report."""
     options = parse(argv)
     limit_threads(options.threads)
-    if options.data is not None:
-        os.environ["BUROPT_BENCH_DATA"] = str(options.data.resolve())
     # Imported late: libraries read the number of threads when they start.
-    from experiments.bench import cases, external, limits, picture, report, tables
-    from experiments.bench.contest import run
+    from experiments.bench import datasets, limits, page, picture, report, tables
 
+    if options.data is not None:
+        os.environ[datasets.FOLDER] = str(options.data.resolve())
+    begin = time.perf_counter()
     peaks = None if options.quick else limits.measure()
+    results = run(options, peaks)
+    sentences = list(report.closing(results))
+    if peaks is not None:
+        content = report.record(results, peaks, vars(options))
+        report.write_json(content, options.out / "bench.json")
+        picture.draw(results, options.out / "bench.png")
+        if options.markdown is not None:
+            options.markdown.write_text(page.all_tables(results))
+        for table in report.all_tables(results):
+            print(f"\n{table.text()}", end="")
+        sentences.append(f"measured: {report.peaks_text(content['limits'])}")
+        sentences.append(f"written to {options.out} after {time.perf_counter() - begin:.0f} s")
+    print()
+    for sentence in sentences:
+        print(textwrap.fill(sentence, tables.WIDTH))
+
+
+def run(options: argparse.Namespace, peaks: Limits | None) -> list[Result]:
+    """All cases that were asked for; a line on each."""
+    from experiments.bench import cases, contest, external, report
+
     results = []
     programs = external_commands(options.external)
-    begin = time.perf_counter()
+    turns = 0 if options.quick else options.turns
     for case in cases.select(options.names, options.quick):
         if options.cases and not any(text in case.title for text in options.cases):
             continue
-        result = run(case, options.peers, 0 if options.quick else options.turns, options.seconds)
-        if not options.quick:
+        result = contest.run(case, options.peers, turns, options.seconds)
+        if peaks is not None:
             external.join(result, case, programs)
-        if peaks is not None and (case.flops or case.bytes):
-            result.limit = peaks.seconds(case.flops, case.bytes, case.dtype)
+            if case.flops or case.bytes:
+                result.limit = peaks.seconds(case.flops, case.bytes, case.dtype)
         for sentence in report.lines(result):
             print(sentence, flush=True)
         results.append(result)
-    print()
-    for table in [] if options.quick else report.all_tables(results):
-        print(table.text())
-    for sentence in report.closing(results):
-        print(textwrap.fill(sentence, tables.WIDTH))
-    if peaks is None:
-        return
-    content = report.record(results, peaks, vars(options))
-    print(textwrap.fill(f"measured: {report.peaks_text(content['limits'])}", tables.WIDTH))
-    print(f"{time.perf_counter() - begin:.0f} s")
-    report.write_json(content, options.out / "bench.json")
-    picture.draw(results, options.out / "bench.png")
-    if options.markdown is not None:
-        from experiments.bench import page
-
-        options.markdown.write_text(page.all_tables(results))
+    return results
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -113,7 +126,7 @@ def limit_threads(threads: int) -> None:
     if hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))
         # Child processes with more threads take them from here.
-        os.environ["BUROPT_BENCH_CORES"] = ",".join(map(str, cores))
+        os.environ[CORES] = ",".join(map(str, cores))
         os.sched_setaffinity(0, cores[-threads:])
 
 
