@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from buropt.problems.base import Problem
 
 Node = Mapping[str, Any]
-GROUPS = ("data", "problem", "compressor", "optimizer")
+GROUPS = ("data", "problem", "prox", "compressor", "schedule", "optimizer")
 MOST_THREADS = 1024  # far above what is ever used
 NOT_FINITE = (
     "the problem's smoothness constants are not finite: its numbers are too large for their "
@@ -101,6 +101,8 @@ def build(config: Node) -> Experiment:
             problem, data_name = build_problem(config, settings)
         except np.linalg.LinAlgError:  # "eigenvalues did not converge", which is about inf and nan
             raise ValueError(NOT_FINITE) from None
+        if config.get("prox"):
+            problem = problem.with_psi(call(config["prox"], "prox"))
         if not math.isfinite(problem.constants.L) or not np.isfinite(problem.constants.L_i).all():
             raise ValueError(NOT_FINITE)
         try:
@@ -110,6 +112,8 @@ def build(config: Node) -> Experiment:
                 raise
             raise ValueError(NOT_FINITE) from None
     title = f"{type(method).__name__} on {problem.name}"
+    if problem.psi is not None:
+        title += f" + {problem.psi!r}"
     if data_name:
         title += f" ({data_name})"
     workers = "1 worker" if problem.n_workers == 1 else f"{problem.n_workers} workers"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 CONVERGED = "converged"
 INTERRUPTED = "interrupted"
 NON_FINITE = "non_finite"
+STOPPED = "stopped"
 UNWRITABLE = "unwritable"
 
 
@@ -29,9 +30,9 @@ UNWRITABLE = "unwritable"
 class Outcome:
     """How a run ended.
 
-    `status` is "converged", "budget:<limit>", "interrupted", "non_finite" or "unwritable" (the
-    history's file; `error` says why); `x`, shape (d,), and `record` belong to the last iterate at
-    which the value and the gradient were finite.
+    `status` is "converged", "budget:<limit>", "interrupted", "stopped" (by the callback),
+    "non_finite" or "unwritable" (the history's file; `error` says why); `x`, shape (d,), and
+    `record` belong to the last iterate at which the value and the gradient were finite.
     """
 
     status: str
@@ -86,6 +87,7 @@ def minimize(
     log_every: int | None = None,
     history: History | None = None,
     on_record: Callable[[Record], None] | None = None,
+    callback: Callable[[Array], None] | None = None,
     interruption: Interruption | None = None,
 ) -> Outcome:
     """Run `method` on `problem` from `problem.x0` until the budget is used up.
@@ -109,6 +111,9 @@ def minimize(
         Receives every record.
     on_record : callable, optional
         Called with every record, for a progress line.
+    callback : callable, optional
+        Called with x after every iteration, outside the clock; every x is an array of its own. A
+        StopIteration ends the run.
     interruption : Interruption, optional
         Looked at between iterations.
 
@@ -129,18 +134,19 @@ def minimize(
         started = clock()
         state = method.init(problem, problem.x0, Key(seed, 0))
         seconds = clock() - started
-        iteration = next_pass = 0
+        iteration, next_pass = 0, 0.0
         finite: tuple[Array, Record] | None = None
+        stopped = False
         while True:
             limit = budget.exhausted(
                 iteration, counters.sample_grads / n_samples, counters.bits_up, seconds
             )
-            stopped = interruption is not None and interruption.signal is not None
+            interrupted = interruption is not None and interruption.signal is not None
             if log_every is None:
                 due = counters.sample_grads >= next_pass
             else:
                 due = iteration % log_every == 0
-            if due or limit is not None or stopped:
+            if due or limit is not None or interrupted or stopped:
                 next_pass = counters.sample_grads + n_samples
                 f, grad_norm_sq = problem.metrics(state.x)
                 record = Record(
@@ -171,9 +177,14 @@ def minimize(
                     return Outcome(CONVERGED, state.x, record)
                 if limit is not None:
                     return Outcome(f"budget:{limit}", state.x, record)
-                if stopped:
-                    return Outcome(INTERRUPTED, state.x, record)
+                if interrupted or stopped:
+                    return Outcome(STOPPED if stopped else INTERRUPTED, state.x, record)
             iteration += 1
             started = clock()
             state = step(problem, state, Key(seed, iteration))
             seconds += clock() - started
+            if callback is not None:
+                try:
+                    callback(state.x)
+                except StopIteration:
+                    stopped = True

@@ -34,6 +34,9 @@ class Purpose(IntEnum):
 
     COIN = 2
     SAMPLE = 3
+    COORDINATE = 4
+    SNAPSHOT = 5
+    WORKER = 6
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from buropt.build import Experiment, build, settings_of
 from buropt.history import History
 from buropt.loop import INTERRUPTED, NON_FINITE, UNWRITABLE, Interruption, Outcome, minimize
 from buropt.mistakes import CONFIGS, UsageError, explain, first_line, usage_errors
+from buropt.optim.base import FixedStep
 from buropt.progress import Progress, format_bits, summary_table
 from buropt.screen import surviving_streams
 
@@ -140,12 +141,13 @@ def judge(
     if outcome.status == NON_FINITE and iteration == 0:
         return "the value or the gradient at the start is not finite: look at the data", 1
     if outcome.status == NON_FINITE:
-        gamma = experiment.method.gamma
-        return (
-            f"the value or the gradient stopped being finite {at}: the step size {gamma:.3g} is "
-            "too large for this problem; lower optimizer.step_size_factor, e.g. to a tenth",
-            1,
-        )
+        message = f"the value or the gradient stopped being finite {at}"
+        if isinstance(experiment.method, FixedStep):
+            message += (
+                f": the step size {experiment.method.gamma:.3g} is too large for this problem; "
+                "lower optimizer.step_size_factor, e.g. to a tenth"
+            )
+        return message, 1
     if outcome.status == UNWRITABLE:
         return f"stopped {at}: {HISTORY} could not be written: {outcome.error}", 1
     if outcome.status == INTERRUPTED:
@@ -186,9 +188,14 @@ def write_files(
             "L_max": constants.L_max,
             "L_tilde": constants.L_tilde,
             "L_sample_max": constants.L_sample_max,
+            "L_sample_mean": constants.L_sample_mean,
+            "L_hessian": constants.L_hessian,
             "L_plus": constants.L_plus,
             "L_pm": constants.L_pm,
             "mu": constants.mu,
+            "mu_worker": constants.mu_worker,
+            "mu_sample": constants.mu_sample,
+            "sample_minimum": constants.sample_minimum,
             "f_star": constants.f_star,
             "source": constants.source,
         },
@@ -240,10 +247,11 @@ def summary(
     first, last = history.records[0], outcome.record
     rows = [
         ("run", experiment.title),
-        ("step size", f"{experiment.method.gamma:.4g}"),
         ("ended", f"{outcome.status} at iteration {history.records[-1].iteration}"),
         ("f", f"{last.f:.12g}"),
     ]
+    if isinstance(experiment.method, FixedStep):
+        rows.insert(1, ("step size", f"{experiment.method.gamma:.4g}"))
     if last.f_gap is not None:
         rows.append(("f - f*", f"{last.f_gap:.3e}"))
     gradient = f"{last.grad_norm_sq:.3e}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,20 +9,15 @@ from typing import Any
 import hydra
 import pytest
 import yaml
+from methods import choices
 from omegaconf import OmegaConf
 
+from buropt import optim
 from buropt.build import build, call, coerce
 from buropt.compressors import Identity, RandK, TopK
-from buropt.optim import EF21, GD, SGD, Marina
+from buropt.optim import EF21, GD, SVRG, FixedStep, Marina
 
-GROUPS = ("data", "problem", "compressor", "optimizer")
-
-
-def choices(group: str) -> list[str]:
-    folder = importlib.resources.files("buropt.conf").joinpath(group)
-    return sorted(
-        Path(entry.name).stem for entry in folder.iterdir() if entry.name.endswith(".yaml")
-    )
+GROUPS = ("data", "problem", "prox", "compressor", "schedule", "optimizer")
 
 
 def compose(*overrides: str) -> dict[str, Any]:
@@ -42,7 +36,10 @@ def libsvm_file(tmp_path: Path) -> Path:
 
 
 def test_the_choices_are_known() -> None:
-    assert choices("optimizer") == ["dcgd", "diana", "ef21", "gd", "marina", "sgd"]
+    assert {"gd", "sgd", "saga", "diana", "marina", "ef21"} < set(choices("optimizer"))
+    names = {name.replace("_", "") for name in choices("optimizer")}
+    listed = set(optim.__all__) - {"Optimizer", "FixedStep"}
+    assert names == {name.lower() for name in listed}
     assert choices("compressor") == ["identity", "randk", "topk"]
     assert "logistic" in choices("problem")
     assert "breast_cancer" in choices("data")
@@ -80,8 +77,8 @@ def _key() -> Any:
 @pytest.mark.parametrize("compressor", ["identity", "randk"])
 def test_every_method(optimizer: str, compressor: str) -> None:
     experiment = build(compose(f"optimizer={optimizer}", f"compressor={compressor}"))
-    assert type(experiment.method).__name__.lower() == optimizer
-    assert experiment.method.gamma > 0
+    assert type(experiment.method).__name__.lower() == optimizer.replace("_", "")
+    assert not isinstance(experiment.method, FixedStep) or experiment.method.gamma > 0
 
 
 def test_the_default_run_is_long_enough() -> None:
@@ -116,12 +113,12 @@ def test_every_split(split: str) -> None:
 
 @pytest.mark.parametrize("text", ["yes", "no", "on", "off", "true", "False", "'No'"])
 def test_truth_values_however_they_are_written(text: str) -> None:
-    sgd = ["problem=quadratic", "optimizer=sgd", "optimizer.batch_size=1"]
-    words = [f"{key}={text}" for key in ("optimizer.replacement", "overwrite", "verbose")]
-    experiment = build(compose(*sgd, *words))
+    ef21 = ["problem=quadratic", "optimizer=ef21"]
+    words = [f"{key}={text}" for key in ("optimizer.dense_start", "overwrite", "verbose")]
+    experiment = build(compose(*ef21, *words))
     expected = text in ("yes", "on", "true")
-    assert isinstance(experiment.method, SGD)
-    assert experiment.method.replacement is expected
+    assert isinstance(experiment.method, EF21)
+    assert experiment.method.dense_start is expected
     assert experiment.settings.overwrite is experiment.settings.verbose is expected
 
 
@@ -153,8 +150,8 @@ def test_a_number_is_a_number_however_it_is_written(text: str) -> None:
 
 def test_numbers_from_plain_yaml_and_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert yaml.safe_load("1e-3") == "1e-3"  # what plain YAML makes of it
-    node = yaml.safe_load("{_target_: buropt.optim.SGD, step_size: 1e-3, batch_size: 1e1}")
-    assert call(node, "optimizer") == SGD(step_size=1e-3, batch_size=10)
+    node = yaml.safe_load("{_target_: buropt.optim.SVRG, step_size: 1e-3, batch_size: 1e1}")
+    assert call(node, "optimizer") == SVRG(step_size=1e-3, batch_size=10)
     monkeypatch.setenv("STEP", "2e-3")
     method = build(compose("optimizer=gd", "optimizer.step_size=${oc.env:STEP}")).method
     assert method.gamma == 2e-3
@@ -215,6 +212,13 @@ def test_text_stays_text_where_text_is_meant() -> None:
         (["+foo=3"], r"foo is not a setting\. .* bits, compressor, data, .* optimizer, .* problem"),
         (["problem=quadratic", "data=digits"], r"makes its own data: leave out data=\.\.\."),
         (["problem=quadratic", "problem.L=1e300"], r"smoothness constants are not finite"),
+        (["optimizer=saga", "problem=nonconvex_logistic"], r"SAGA has no theorem for this problem"),
+        (["optimizer=newton", "prox=l1"], r"Newton is for smooth problems .* leave out prox="),
+        (["prox=ball", "prox.radius=-1", "optimizer=gd"], r"Ball\.radius must be a finite number"),
+        (
+            ["optimizer=sgd", "schedule=decreasing", "problem=logistic_nonconvex_reg"],
+            r"give schedule\.after",
+        ),
         (["problem=quadratic", "split=sorted"], r"nothing to split: leave out split=sorted"),
     ],
 )

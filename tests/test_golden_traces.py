@@ -14,7 +14,22 @@ import numpy as np
 import pytest
 
 from buropt.compressors import Compressor, Message, TopK
-from buropt.optim import DCGD, EF21, GD, SGD, Diana, Marina, Optimizer
+from buropt.optim import (
+    DCGD,
+    EF21,
+    GD,
+    LSVRG,
+    RCD,
+    SGD,
+    SVRG,
+    Adam,
+    Diana,
+    HeavyBall,
+    Marina,
+    Momentum,
+    Nesterov,
+    Optimizer,
+)
 from buropt.problems import Problem, quadratic
 
 Vector = list[Fraction]
@@ -49,10 +64,11 @@ class ForcedRand1(Compressor):
 
 @dataclass(frozen=True)
 class ForcedKey:
-    """A key whose coin in round k is `COINS[k - 1]` and whose sample is `samples[k - 1]`."""
+    """A key whose coin in round k is `coins[k - 1]` and whose number is `samples[k - 1]`."""
 
     round: int
     samples: tuple[int, ...] = ()
+    coins: tuple[bool, ...] = COINS
     seed: int = 0
     purpose: int = 0
 
@@ -60,7 +76,7 @@ class ForcedKey:
         return self
 
     def coin(self, p: float) -> bool:
-        return COINS[self.round - 1]
+        return self.coins[self.round - 1]
 
     def integers(self, low: int, high: int, size: int) -> Any:
         return np.array([self.samples[self.round - 1]])
@@ -71,12 +87,16 @@ def problem() -> Problem:
 
 
 def iterates(
-    method: Optimizer[Any], rounds: int, problem: Problem, samples: tuple[int, ...] = ()
+    method: Optimizer[Any],
+    rounds: int,
+    problem: Problem,
+    samples: tuple[int, ...] = (),
+    coins: tuple[bool, ...] = COINS,
 ) -> list[list[float]]:
-    state = method.init(problem, problem.x0, ForcedKey(0, samples))
+    state = method.init(problem, problem.x0, ForcedKey(0, samples, coins))
     points = []
     for number in range(1, rounds + 1):
-        state = method.step(problem, state, ForcedKey(number, samples))
+        state = method.step(problem, state, ForcedKey(number, samples, coins))
         points.append(state.x.tolist())
     return points
 
@@ -85,6 +105,18 @@ def iterates(
     ("method", "expected"),
     [
         (GD(step_size=1 / 4), [(1 / 2, 3 / 8), (3 / 4, 39 / 64), (7 / 8, 387 / 512)]),
+        (
+            HeavyBall(step_size=1 / 4, momentum=1 / 2),
+            [(1 / 2, 3 / 8), (1, 51 / 64), (5 / 4, 555 / 512)],
+        ),
+        (
+            Momentum(step_size=1 / 4, momentum=1 / 2, batch_size=None),
+            [(1 / 2, 3 / 8), (1, 51 / 64), (5 / 4, 555 / 512)],
+        ),
+        (
+            Nesterov(step_size=1 / 4, momentum=1 / 2),
+            [(1 / 2, 3 / 8), (7 / 8, 93 / 128), (33 / 32, 1923 / 2048)],
+        ),
         (
             DCGD(step_size=1 / 8, compressor=ForcedRand1()),
             [(1 / 2, 3 / 8), (1 / 2, 39 / 64), (3 / 4, 39 / 64)],
@@ -99,16 +131,51 @@ def iterates(
             ],
         ),
     ],
-    ids=["gd", "dcgd", "ef21"],
+    ids=["gd", "heavy_ball", "momentum", "nesterov", "dcgd", "ef21"],
 )
 def test_published_traces(method: Optimizer[Any], expected: list[tuple[float, float]]) -> None:
     points = iterates(method, len(expected), problem())
     assert points == [list(point) for point in expected]
 
 
-def test_sgd_trace() -> None:
-    points = iterates(SGD(step_size=1 / 4), 3, problem(), samples=(0, 1, 1))
-    assert points == [[1.0, 0.0], [1 / 4, 3 / 4], [1 / 16, 21 / 16]]
+@pytest.mark.parametrize(
+    ("method", "samples", "expected"),
+    [
+        (SGD(step_size=1 / 4), (0, 1, 1), [(1, 0), (1 / 4, 3 / 4), (1 / 16, 21 / 16)]),
+        (
+            RCD(step_size=1 / 4, scaled=False),
+            (0, 1, 0),
+            [(1 / 2, 0), (1 / 2, 3 / 8), (3 / 4, 3 / 8)],
+        ),
+        (
+            SVRG(step_size=1 / 4, m=2),
+            (0, 1, 1),
+            [(1 / 2, 3 / 8), (5 / 8, 21 / 32), (13 / 16, 201 / 256)],
+        ),
+        (
+            LSVRG(step_size=1 / 4, p=1 / 2),
+            (0, 1, 0, 1),
+            [(1 / 2, 3 / 8), (5 / 8, 21 / 32), (27 / 32, 3 / 4), (107 / 128, 57 / 64)],
+        ),
+    ],
+    ids=["sgd", "rcd", "svrg", "lsvrg"],
+)
+def test_traces_with_drawn_samples(
+    method: Optimizer[Any], samples: tuple[int, ...], expected: list[tuple[float, float]]
+) -> None:
+    coins = (False, True, False, True)
+    points = iterates(method, len(expected), problem(), samples, coins)
+    assert points == [list(point) for point in expected]
+
+
+def test_adam_trace() -> None:
+    points = iterates(Adam(step_size=0.1, batch_size=None), 3, problem())
+    expected = [
+        (0.0999999995, 0.099999999333),
+        (0.199587771308, 0.199587770968),
+        (0.298413727054, 0.298413726535),
+    ]
+    np.testing.assert_allclose(points, expected, rtol=0, atol=6e-13)
 
 
 def test_ef21_on_shifted_norms() -> None:

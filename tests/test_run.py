@@ -13,6 +13,7 @@ from typing import Any
 import hydra
 import numpy as np
 import pytest
+from methods import choices
 from rich.console import Console
 
 from buropt import run as app
@@ -81,9 +82,22 @@ def test_the_default_run(tmp_path: Path) -> None:
     assert "budget:iterations at iteration" in text
 
 
-@pytest.mark.parametrize("optimizer", ["gd", "sgd", "dcgd", "diana", "marina", "ef21"])
-def test_every_method_runs(optimizer: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("optimizer", choices("optimizer"))
+def test_every_method_runs(optimizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("buropt.plot.plot_history", lambda *arguments: None)  # takes longest
     report = execute(tmp_path, *SMALL, f"optimizer={optimizer}", "iterations=300")
+    first = History.load(tmp_path / "history.jsonl").records[0]
+    assert report.outcome.record.f < first.f
+
+
+@pytest.mark.parametrize("prox", choices("prox"))
+@pytest.mark.parametrize("schedule", choices("schedule"))
+def test_every_prox_and_schedule(
+    prox: str, schedule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("buropt.plot.plot_history", lambda *arguments: None)
+    groups = ("optimizer=sgd", f"prox={prox}", f"schedule={schedule}")
+    report = execute(tmp_path, *SMALL, *groups, "iterations=100")
     first = History.load(tmp_path / "history.jsonl").records[0]
     assert report.outcome.record.f < first.f
 

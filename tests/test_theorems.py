@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -16,10 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from methods import squared
 
 from buropt.compressors import Compressor, Message, TopK
 from buropt.optim import EF21, Diana, Marina
-from buropt.optim.sgd import draw_batch, moment_weights
 from buropt.problems import Problem, quadratic
 from buropt.random import Key
 
@@ -72,10 +71,6 @@ def random_problem(request: pytest.FixtureRequest) -> tuple[Problem, np.random.G
     factors = rng.standard_normal((3, 3, 4)) * rng.uniform(0.3, 2, (3, 1, 1))
     A = np.einsum("ijk,ilk->ijl", factors, factors)
     return quadratic((A + A.transpose(0, 2, 1)) / 2, rng.standard_normal((3, 3))), rng
-
-
-def squared(x: Any) -> float:
-    return float(np.sum(x * x))
 
 
 def test_marina_descends_as_theorem_2_1_says(random_problem: Any) -> None:
@@ -140,48 +135,3 @@ def test_diana_contracts(random_problem: Any) -> None:
             moved = x - method.gamma * state.g
             after.append(squared(moved - solution) + weight * squared(state.h - optimal) / 3)
         assert np.mean(after) <= rate * before * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("replacement", [False, True])
-@pytest.mark.parametrize("batch_size", [1, 2, 3, 5])
-def test_second_moment_of_a_batch(batch_size: int, replacement: bool) -> None:
-    """The identity behind SGD's step size, over all batches of 5 vectors."""
-    u = np.random.default_rng(0).standard_normal((5, 3))
-    batches = (
-        itertools.product(range(5), repeat=batch_size)
-        if replacement
-        else itertools.combinations(range(5), batch_size)
-    )
-    moment = np.mean([squared(u[list(batch)].mean(axis=0)) for batch in batches])
-    full, sample = moment_weights(5, batch_size, replacement)
-    expected = full * squared(u.mean(axis=0)) + sample * squared(u) / 5
-    assert moment == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(("n_samples", "batch_size"), [(5, 2), (5, 4), (4, 4), (1, 1), (300, 150)])
-def test_batches_are_subsets(n_samples: int, batch_size: int) -> None:
-    for number in range(50):
-        batch = draw_batch(Key(3, number), n_samples, batch_size, replacement=False)
-        assert len(batch) == len(set(batch.tolist())) == batch_size
-        assert 0 <= batch.min() <= batch.max() < n_samples
-        again = draw_batch(Key(3, number), n_samples, batch_size, replacement=False)
-        np.testing.assert_array_equal(batch, again)
-
-
-@pytest.mark.parametrize("batch_size", [2, 3])
-def test_every_subset_is_equally_likely(batch_size: int) -> None:
-    draws = 4000
-    counts = Counter(
-        frozenset(draw_batch(Key(0, number), 5, batch_size, replacement=False).tolist())
-        for number in range(draws)
-    )
-    assert len(counts) == 10
-    # Six standard deviations of a binomial count; the draws are fixed by the seed.
-    spread = 6 * math.sqrt(draws * 0.1 * 0.9)
-    assert all(abs(count - draws / 10) < spread for count in counts.values())
-
-
-def test_batches_with_replacement_repeat() -> None:
-    batch = draw_batch(Key(0, 1), 3, 50, replacement=True)
-    assert batch.shape == (50,)
-    assert set(batch.tolist()) == {0, 1, 2}

@@ -1,19 +1,25 @@
 """What every method shares. Start here, then read `gd.py` and `marina.py`.
 
 A method is a frozen dataclass of hyperparameters; what changes from iteration to iteration is a
-separate `State`, a named tuple with the paper's letters and the iterate `x` first. All methods but
-SGD follow one shape: the state carries the server's gradient estimate `g` at `x`, and
+separate `State`, a named tuple with the paper's letters and the iterate `x` first. Methods that use
+full gradients follow one shape: the state carries the server's gradient estimate `g` at `x`, and
 
     init   x = x0, g = estimate at x0
     step   x+ = x - step_size g,  g+ = estimate at x+
 
 so each round evaluates every worker's gradient once, at the new point. The problem remembers that
-evaluation, which makes the runner's metrics at `state.x` free.
+evaluation, which makes the runner's metrics at `state.x` free. Methods that sample ask in `step`
+for what they need at the old point.
 
-Communication is counted by the problem. Iteration k stands for "the server knows x_k and g_k",
-hence k + 1 uplink messages (the first in `init`) and k broadcasts: every worker knows x0.
-Randomness comes from the key alone: a method never owns a generator, so a run is a function of
-(problem, hyperparameters, seed).
+Communication is counted by the problem. Of the first kind, iteration k stands for "the server knows
+x_k and g_k", hence k + 1 uplink messages (the first in `init`) and k broadcasts: every worker knows
+x0. Randomness comes from the key alone: a method never owns a generator, so a run is a function of
+(problem, hyperparameters, seed). The key's round is the number of the iteration, 1 for the first
+step: schedules and epochs go by it, and need no counter in the state.
+
+Every docstring ends in the same notes: which problems, the step size and its theorem, oracle calls
+and bits of an iteration, what the state holds, and the source. `theory` refuses a problem for which
+there is no theorem, in one sentence, unless the hyperparameters that it would give are given.
 """
 
 from __future__ import annotations
@@ -21,7 +27,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,18 +52,12 @@ class HasX(Protocol):
 
 S = TypeVar("S", bound=HasX)
 O = TypeVar("O", bound="Optimizer[Any]")
+F = TypeVar("F", bound="FixedStep[Any]")
 
 
 @dataclass(frozen=True)
 class Optimizer(ABC, Generic[S]):
     """A method: immutable hyperparameters, `theory`, `init` and `step`.
-
-    Parameters
-    ----------
-    step_size : float, optional
-        None: `theory` takes the largest step that the method's theorem allows.
-    step_size_factor : float
-        Multiplies the step size, whether it comes from the theorem or from you.
 
     Raises
     ------
@@ -65,18 +65,19 @@ class Optimizer(ABC, Generic[S]):
         If a hyperparameter is outside its range; the message names it.
     """
 
-    step_size: float | None = None
-    step_size_factor: float = 1.0
-
-    def __post_init__(self) -> None:
-        self.require_positive("step_size", "step_size_factor")
+    proximal: ClassVar[bool] = False
+    """Whether the method handles a nonsmooth part psi of the problem, by its prox."""
 
     @abstractmethod
     def theory(self: O, problem: Problem) -> O:
         """A copy in which every None is replaced by what the paper's theorem gives for `problem`.
 
-        `step_size_factor` is multiplied into `step_size` and becomes 1, so that the copy states the
-        step that is taken and `theory` may be applied twice.
+        `theory` may be applied twice.
+
+        Raises
+        ------
+        ValueError
+            If the theorem does not hold for the problem.
         """
 
     @abstractmethod
@@ -87,13 +88,6 @@ class Optimizer(ABC, Generic[S]):
     def step(self, problem: Problem, state: S, key: Key) -> S:
         """The state after one more iteration; `key` is the key of this round, 1 for the first."""
 
-    @property
-    def gamma(self) -> float:
-        """The step size, once `theory` has settled it; raises ValueError before."""
-        if self.step_size is None or self.step_size_factor != 1.0:
-            raise self.unsettled("step_size")
-        return self.step_size
-
     def unsettled(self, name: str) -> ValueError:
         """The error for a hyperparameter that is still to be filled in."""
         method = type(self).__name__
@@ -102,15 +96,19 @@ class Optimizer(ABC, Generic[S]):
             "and use that copy's init and step"
         )
 
-    def settled(self: O, theoretical_step_size: float, **hyperparameters: Any) -> O:
-        """The copy that `theory` returns: the given step, unless one was chosen, and the rest."""
-        step_size = theoretical_step_size if self.step_size is None else self.step_size
-        return replace(
-            self,
-            step_size=self.step_size_factor * step_size,
-            step_size_factor=1.0,
-            **hyperparameters,
-        )
+    def settled_with(self: O, problem: Problem, **hyperparameters: Any) -> O:
+        """The copy that `theory` returns, once it is sure that the method fits the problem."""
+        if problem.psi is not None and not self.proximal:
+            raise ValueError(
+                f"{type(self).__name__} is for smooth problems and has no step for "
+                f"{problem.psi!r}: leave out prox=..., or take a method with a prox step, for "
+                "example optimizer=gd or optimizer=saga"
+            )
+        return replace(self, **hyperparameters)
+
+    def no_theorem(self, reason: str) -> ValueError:
+        """The error for a problem that the theorem does not cover."""
+        return ValueError(f"{type(self).__name__} has no theorem for this problem: {reason}")
 
     def require_positive(self, *names: str, at_most: float = math.inf) -> None:
         """Make each named hyperparameter a float in (0, at_most], finite, or leave it None."""
@@ -132,12 +130,91 @@ class Optimizer(ABC, Generic[S]):
             # A NumPy scalar would promote float32 iterates to float64.
             object.__setattr__(self, name, float(value))
 
+    def require_whole(self, *names: str, least: int = 1) -> None:
+        """Make each named hyperparameter an int of at least `least`, or leave it None."""
+        for name in names:
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if isinstance(value, (bool, str)) or value != int(value) or value < least:
+                raise ValueError(
+                    f"{type(self).__name__}.{name} must be a whole number >= {least}, got {value!r}"
+                )
+            object.__setattr__(self, name, int(value))
+
+    def require_fraction(self, *names: str) -> None:
+        """Make each named hyperparameter a float in [0, 1), or leave it None."""
+        for name in names:
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if isinstance(value, (bool, str)) or not 0 <= value < 1:
+                raise ValueError(
+                    f"{type(self).__name__}.{name} must be a number from 0 up to but not including "
+                    f"1, got {value!r}"
+                )
+            object.__setattr__(self, name, float(value))
+
+    def require_choice(self, name: str, choices: tuple[str, ...]) -> None:
+        """Refuse a word that is none of the choices."""
+        value = getattr(self, name)
+        if value not in choices:
+            raise ValueError(
+                f"{type(self).__name__}.{name} must be one of {', '.join(choices)}, got {value!r}"
+            )
+
     def require_unbiased(self, compressor: Compressor) -> None:
         """Refuse a biased compressor in a method whose theory needs E C(x) = x."""
         if not compressor.unbiased:
             raise ValueError(
                 f"{type(self).__name__} needs an unbiased compressor and {compressor!r} is biased: "
                 "take EF21 (optimizer=ef21), which is made for it, or RandK (compressor=randk)"
+            )
+
+
+@dataclass(frozen=True)
+class FixedStep(Optimizer[S]):
+    """A method with one step size, from its theorem or from you.
+
+    `theory` multiplies `step_size_factor` into `step_size` and makes it 1, so that the copy states
+    the step that is taken.
+
+    Parameters
+    ----------
+    step_size : float, optional
+        None: `theory` takes the largest step that the method's theorem allows.
+    step_size_factor : float
+        Multiplies the step size, whether it comes from the theorem or from you.
+    """
+
+    step_size: float | None = None
+    step_size_factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.require_positive("step_size", "step_size_factor")
+
+    @property
+    def gamma(self) -> float:
+        """The step size, once `theory` has settled it; raises ValueError before."""
+        if self.step_size is None or self.step_size_factor != 1.0:
+            raise self.unsettled("step_size")
+        return self.step_size
+
+    def settled(self: F, problem: Problem, theoretical: float, **hyperparameters: Any) -> F:
+        """The copy that `theory` returns: the given step, unless one was chosen, and the rest."""
+        step_size = theoretical if self.step_size is None else self.step_size
+        return self.settled_with(
+            problem,
+            step_size=self.step_size_factor * step_size,
+            step_size_factor=1.0,
+            **hyperparameters,
+        )
+
+    def require_convex(self, problem: Problem) -> None:
+        """Refuse a nonconvex problem when the step size is the theorem's to give."""
+        if self.step_size is None and not problem.constants.convex:
+            raise self.no_theorem(
+                "it is not known to be convex; give optimizer.step_size to run it all the same"
             )
 
 

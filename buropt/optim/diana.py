@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
 from buropt.compressors import Compressor
-from buropt.optim.base import IDENTITY, Array, Optimizer, mean, unbiased_omega
+from buropt.optim.base import IDENTITY, Array, FixedStep, mean, unbiased_omega
 
 if TYPE_CHECKING:
     from buropt.problems.base import Problem
@@ -27,11 +27,11 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Diana(Optimizer[State]):
+class Diana(FixedStep[State]):
     """DIANA, Mishchenko et al. 2019, arXiv:1901.09269; Horvath et al. 2019, arXiv:1904.05115.
 
         worker i:  m_i = C_i(grad f_i(x) - h_i),   h_i+ = h_i + alpha m_i
-        server:    g   = mean_i (h_i + m_i),       x+   = x - step_size g
+        server:    g   = mean_i (h_i + m_i),       x+   = prox(x - step_size g)
 
     h_i starts at 0, which costs no message.  alpha = 1/(1 + omega). The step size depends on the
     problem:
@@ -54,7 +54,18 @@ class Diana(Optimizer[State]):
         second.
     compressor : Compressor
         Unbiased.
+
+    Notes
+    -----
+    Problems: smooth, with prox if convex.
+    Step size: 1/(Lmax (1 + 6 omega / n)), strongly convex.
+    Oracle: 1 full gradient.
+    Bits: 1 compressed message up, d floats down.
+    Memory: x, g; h_i of every worker.
+    Source: arXiv:1901.09269; arXiv:1904.05115, Theorem 4.
     """
+
+    proximal: ClassVar[bool] = True
 
     alpha: float | None = None
     convexity: Convexity = "auto"
@@ -81,14 +92,14 @@ class Diana(Optimizer[State]):
         else:
             step_size = 1 / (10 * c.L_max * math.sqrt(1 + omega / n) * (2 + omega))
         alpha = 1 / (1 + omega) if self.alpha is None else self.alpha
-        return self.settled(step_size, alpha=alpha)
+        return self.settled(problem, step_size, alpha=alpha)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
         h = np.zeros((problem.n_workers, problem.dim), dtype=x0.dtype)
         return self._estimate(problem, x0, h, key)
 
     def step(self, problem: Problem, state: State, key: Key) -> State:
-        x = state.x - self.gamma * state.g
+        x = problem.prox(state.x - self.gamma * state.g, self.gamma)
         problem.broadcast()
         return self._estimate(problem, x, state.h, key)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from buropt.compressors import Compressor
-from buropt.optim.base import IDENTITY, Array, Optimizer, mean, unbiased_omega
+from buropt.optim.base import IDENTITY, Array, FixedStep, mean, unbiased_omega
 
 if TYPE_CHECKING:
     from buropt.problems.base import Problem
@@ -23,7 +23,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EF21(Optimizer[State]):
+class EF21(FixedStep[State]):
     """EF21, Richtarik, Sokolov and Fatkhullin 2021, arXiv:2106.05203.
 
         x+        = x - step_size mean_i g_i
@@ -48,6 +48,15 @@ class EF21(Optimizer[State]):
         Start from the exact gradients: one dense message, and G0 = 0.
     compressor : Compressor
         Contractive such as TopK, or unbiased.
+
+    Notes
+    -----
+    Problems: smooth.
+    Step size: 1/(L + L~ sqrt(beta / theta)).
+    Oracle: 1 full gradient.
+    Bits: 1 compressed message up, d floats down.
+    Memory: x; g_i of every worker and their mean.
+    Source: arXiv:2106.05203, Theorem 1.
     """
 
     dense_start: bool = False
@@ -57,7 +66,7 @@ class EF21(Optimizer[State]):
         c = problem.constants
         alpha = contraction(self.compressor, problem.dim)
         root = (1 + math.sqrt(1 - alpha)) / alpha - 1
-        return self.settled(1 / (c.L + c.L_tilde * root))
+        return self.settled(problem, 1 / (c.L + c.L_tilde * root))
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
         grads = problem.worker_grads(x0)

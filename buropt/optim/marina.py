@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from buropt.compressors import Compressor
-from buropt.optim.base import IDENTITY, Array, Optimizer, mean, unbiased_omega
+from buropt.optim.base import IDENTITY, Array, FixedStep, mean, unbiased_omega
 from buropt.random import Purpose
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Marina(Optimizer[State]):
+class Marina(FixedStep[State]):
     """MARINA, Gorbunov et al. 2021, arXiv:2102.07845.
 
         x+ = x - step_size g
@@ -52,6 +52,15 @@ class Marina(Optimizer[State]):
         Probability of a dense round, in (0, 1]; None: 1/(1 + omega).
     compressor : Compressor
         Unbiased, drawn independently for every worker.
+
+    Notes
+    -----
+    Problems: smooth.
+    Step size: 1/(L + L+ sqrt((1 - p) omega / (p n))).
+    Oracle: 1 full gradient.
+    Bits: 1 compressed message up, or d floats with probability p; d floats down.
+    Memory: x, g; the gradient of every worker.
+    Source: arXiv:2102.07845, Theorem 2.1.
     """
 
     p: float | None = None
@@ -67,7 +76,7 @@ class Marina(Optimizer[State]):
         omega = unbiased_omega(self.compressor, problem.dim)
         p = 1 / (1 + omega) if self.p is None else self.p
         L_plus = c.L_tilde if c.L_plus is None else c.L_plus
-        return self.settled(1 / (c.L + L_plus * math.sqrt((1 - p) * omega / (p * n))), p=p)
+        return self.settled(problem, 1 / (c.L + L_plus * math.sqrt((1 - p) * omega / (p * n))), p=p)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
         grads = problem.worker_grads(x0)

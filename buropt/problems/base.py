@@ -7,7 +7,8 @@ only here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,10 +16,13 @@ from numpy.typing import NDArray
 
 from buropt.data.dataset import Array
 
+Index = NDArray[np.integer[Any]]
+
 if TYPE_CHECKING:
     from buropt.compressors import Compressor
     from buropt.oracle import Oracle
     from buropt.problems.constants import Constants
+    from buropt.prox import Psi
     from buropt.random import Key
 
 
@@ -30,9 +34,9 @@ class Counters:
     ----------
     oracle_calls : int
         Questions to the oracle, whatever their size.
-    sample_grads : int
+    sample_grads : float
         Gradients of single samples; divided by n_samples: epochs. Values without a gradient are
-        free.
+        free; k of the d entries of a gradient count k/d, a Hessian counts d gradients.
     bits_up : float
         Bits sent to the server by one worker, averaged over the workers.
     bits_down : float
@@ -40,7 +44,7 @@ class Counters:
     """
 
     oracle_calls: int = 0
-    sample_grads: int = 0
+    sample_grads: float = 0
     bits_up: float = 0.0
     bits_down: float = 0.0
 
@@ -72,7 +76,10 @@ class Problem:
     x0 : ndarray, shape (dim,)
         Start point, in the oracle's dtype.
     constants : Constants
+        Of f, but `constants.minimum` is that of f + psi.
     counters : Counters
+    psi : Psi, optional
+        The part of the objective that need not be smooth; see `with_psi`.
     """
 
     name: str
@@ -80,6 +87,7 @@ class Problem:
     x0: Array
     constants: Constants
     counters: Counters = field(default_factory=Counters)
+    psi: Psi | None = None
     _last: _Evaluation | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -109,6 +117,19 @@ class Problem:
         """Gradients of single samples so far, in units of the whole data."""
         return self.counters.sample_grads / self.n_samples
 
+    def with_psi(self, psi: Psi) -> Problem:
+        """The problem f + psi, which starts at the projection of x0 if x0 is not allowed.
+
+        Its minimum is not known.
+        """
+        x0 = psi.prox(self.x0, 1.0) if psi.value(self.x0) == math.inf else self.x0
+        constants = replace(self.constants, minimum=None)
+        return replace(self, psi=psi, x0=x0, constants=constants, counters=Counters())
+
+    def prox(self, x: Array, step: float) -> Array:
+        """argmin_z psi(z) + |z - x|^2 / (2 step): x itself for a smooth problem. Free."""
+        return x if self.psi is None else self.psi.prox(x, step)
+
     # --- questions to the oracle, counted ---
 
     def value(self, x: Array) -> float:
@@ -129,14 +150,49 @@ class Problem:
         evaluation = self._evaluate(x)
         return evaluation.value, evaluation.grad
 
-    def sample_grad(self, x: Array, idx: NDArray[np.integer[Any]]) -> Array:
-        """Mean gradient of the samples `idx` (repeats count) plus the regularizer's, shape (dim,).
+    def sample_grad(self, x: Array, idx: Index, weights: Array | None = None) -> Array:
+        """Mean of w_j times the gradient of the loss of j, over `idx`, plus the regularizer's.
 
-        Counts len(idx) gradients.
+        Shape (dim,). Repeats count; weights (len(idx),) are 1 by default. Counts len(idx)
+        gradients.
         """
         self._count(len(idx))
-        grad: Array = self.oracle.grad(self._point(x), idx)
+        grad: Array = self.oracle.grad(self._point(x), idx, weights)
         return grad
+
+    def sample_value_and_grad(self, x: Array, idx: Index) -> tuple[float, Array]:
+        """Value and gradient of the mean over `idx`; counts as `sample_grad` does."""
+        self._count(len(idx))
+        value, grad = self.oracle.value_and_grad(self._point(x), idx)
+        return float(value), grad
+
+    def sample_grads(self, x: Array, idx: Index | None = None) -> Array:
+        """Gradients of the samples `idx`, or of all, one a row, each with the regularizer's.
+
+        Shape (len(idx), dim). Counts as many gradients.
+        """
+        self._count(self.n_samples if idx is None else len(idx))
+        grads: Array = self.oracle.per_sample_grads(self._point(x), idx)
+        return grads
+
+    def sample_grad_difference(self, x: Array, y: Array, idx: Index) -> Array:
+        """Mean over `idx` of grad f_j(x) - grad f_j(y), (dim,). Counts 2 len(idx) gradients."""
+        self._count(2 * len(idx))
+        grad: Array = self.oracle.grad(self._point(x), idx)
+        grad -= self.oracle.grad(self._point(y), idx)
+        return grad
+
+    def partial_grad(self, x: Array, coords: Index) -> Array:
+        """Entries `coords` of the gradient of f, (len(coords),). Counts that part of n_samples."""
+        self._count(self.n_samples * len(coords) / self.dim)
+        entries: Array = self.oracle.partial_grad(self._point(x), coords)
+        return entries
+
+    def hessian(self, x: Array) -> Array:
+        """Hessian of f, (dim, dim). Counts dim n_samples gradients, one for each row."""
+        self._count(self.n_samples * self.dim)
+        hessian: Array = self.oracle.hessian(self._point(x))
+        return hessian
 
     def worker_grads(self, x: Array) -> Array:
         """Gradients of all f_i at x, shape (n_workers, dim). Counts n_samples gradients."""
@@ -157,9 +213,13 @@ class Problem:
         self.counters.bits_up += float(np.add.reduce(message.bits)) / len(message.bits)
         return message.values
 
-    def send_dense(self, n_vectors: int = 1) -> None:
-        """Every worker sends `n_vectors` vectors as they are."""
+    def send_dense(self, n_vectors: float = 1) -> None:
+        """Every worker sends `n_vectors` vectors as they are: s of n workers, s/n vectors."""
         self.counters.bits_up += n_vectors * self._dense_bits
+
+    def send_entries(self, n_entries: int) -> None:
+        """Every worker sends so many numbers, whose places the server knows."""
+        self.counters.bits_up += n_entries * 8 * self.x0.dtype.itemsize
 
     def broadcast(self, n_vectors: int = 1) -> None:
         """The server sends `n_vectors` vectors, as they are, to all workers."""
@@ -168,15 +228,23 @@ class Problem:
     # --- measuring, not counted ---
 
     def metrics(self, x: Array) -> tuple[float, float]:
-        """f(x) and the squared norm of its gradient."""
+        """f(x) + psi(x), and the squared norm of the gradient of f.
+
+        With psi, in place of the gradient the gradient mapping L (x - prox(x - grad f(x) / L)),
+        which vanishes exactly at stationary points.
+        """
         evaluation = self._evaluate(x)
-        return evaluation.value, float(evaluation.grad @ evaluation.grad)
+        if self.psi is None:
+            return evaluation.value, float(evaluation.grad @ evaluation.grad)
+        L = self.constants.L
+        mapping = L * (x - self.psi.prox(x - evaluation.grad / L, 1 / L))
+        return evaluation.value + self.psi.value(x), float(mapping @ mapping)
 
     @property
     def _dense_bits(self) -> int:
         return self.dim * 8 * self.x0.dtype.itemsize
 
-    def _count(self, sample_grads: int) -> None:
+    def _count(self, sample_grads: float) -> None:
         self.counters.oracle_calls += 1
         self.counters.sample_grads += sample_grads
 

@@ -50,7 +50,17 @@ class Constants:
     mu : float
         Strong convexity of f; 0.0 if it has none that is known.
     convex : bool
-        Whether every f_i is known to be convex.
+        Whether every f_i, and every sample's loss, is known to be convex.
+    L_samples : ndarray, shape (n_samples,), or None
+        Smoothness of each sample's loss plus the regularizer.
+    L_coordinates : ndarray, shape (dim,), or None
+        Smoothness of f along each coordinate.
+    L_hessian : float or None
+        Lipschitz constant of the Hessian of f.
+    mu_worker, mu_sample : float
+        Strong convexity that every f_i, and every sample's loss plus the regularizer, has.
+    sample_minimum : float or None
+        A lower bound of every sample's loss plus the regularizer.
     minimum : float, callable or None
         The minimum of f, or how to find it; None: not known. Read it as `f_star`.
     source : dict
@@ -64,6 +74,12 @@ class Constants:
     L_pm: float | None = None
     mu: float = 0.0
     convex: bool = False
+    L_samples: NDArray[np.float64] | None = field(default=None, repr=False)
+    L_coordinates: NDArray[np.float64] | None = field(default=None, repr=False)
+    L_hessian: float | None = None
+    mu_worker: float = 0.0
+    mu_sample: float = 0.0
+    sample_minimum: float | None = None
     minimum: float | Callable[[], float | None] | None = field(default=None, repr=False)
     source: dict[str, str] = field(default_factory=dict, repr=False)
 
@@ -76,6 +92,16 @@ class Constants:
     def L_tilde(self) -> float:
         """Root mean square of the L_i."""
         return root_mean_square(self.L_i)
+
+    @property
+    def L_sample_mean(self) -> float:
+        """Mean of L_samples; L_sample_max where they are not known."""
+        return self.L_sample_max if self.L_samples is None else float(np.mean(self.L_samples))
+
+    @property
+    def L_sample_tilde(self) -> float:
+        """Root mean square of L_samples; L_sample_max where they are not known."""
+        return self.L_sample_max if self.L_samples is None else root_mean_square(self.L_samples)
 
     @cached_property
     def f_star(self) -> float | None:
@@ -98,9 +124,13 @@ def linear_model_constants(
     curvature_says: str,
     exact: bool,
     convex: bool,
+    third: float = 0.0,
+    regularizer_third: float = 0.0,
     minimum: Callable[[], float | None] | None = None,
 ) -> Constants:
     """Constants of f_i(x) = (n/N) sum_j phi_j(a_j'x) + r(x) with |phi_j''| <= c and |r''| <= R.
+
+    All phi_j and r are nonnegative, and r is a sum over the coordinates.
 
     Parameters
     ----------
@@ -116,10 +146,14 @@ def linear_model_constants(
         Whether all c and R are reached at one common point, so that L and L_i are the best ones.
     convex : bool
         Whether losses and regularizer are convex.
+    third, regularizer_third : float
+        Bounds of |phi_j'''| and |r'''|.
     minimum : callable, optional
     """
     n, n_samples = len(shards), A.shape[0]
-    L = curvature * top_gram_eigenvalue(A) / n_samples + regularizer_curvature
+    top = top_gram_eigenvalue(A) / n_samples
+    L = curvature * top + regularizer_curvature
+    rows = squared_norms(A, axis=1)
     loss_L_i = np.array(
         [curvature * n / n_samples * top_gram_eigenvalue(A[shard]) for shard in shards]
     )
@@ -131,26 +165,35 @@ def linear_model_constants(
         "L_sample_max": f"{kind}: c max_j |a_j|^2 + R, {curvature_says}",
         "L_plus": "closed form: one worker, L" if n == 1 else "bound: sqrt(mean L_i^2)",
         "L_pm": "closed form: one worker, 0" if n == 1 else "bound: sqrt(mean (L_i - R)^2)",
+        "L_samples": f"{kind}: c |a_j|^2 + R, {curvature_says}",
+        "L_coordinates": f"{kind}: c mean_j a_jk^2 + R, {curvature_says}",
+        "L_hessian": "bound: c3 max_j |a_j| lambda_max(A'A)/N + R3, |phi'''| <= c3, |r'''| <= R3",
         "mu": f"bound: the regularizer's {mu:g}" if mu > 0 else "not strongly convex",
         "f_star": "solved to rounding" if minimum is not None else "not known",
     }
     return Constants(
         L=L,
         L_i=L_i,
-        L_sample_max=curvature * largest_row(A) + regularizer_curvature,
+        L_sample_max=curvature * float(rows.max()) + regularizer_curvature,
+        L_samples=curvature * rows + regularizer_curvature,
+        L_coordinates=curvature * squared_norms(A, axis=0) / n_samples + regularizer_curvature,
+        L_hessian=third * math.sqrt(rows.max()) * top + regularizer_third,
         L_plus=L if n == 1 else root_mean_square(L_i),
         L_pm=0.0 if n == 1 else root_mean_square(loss_L_i),
         mu=mu,
+        mu_worker=mu,
+        mu_sample=mu,
+        sample_minimum=0.0,
         convex=convex,
         minimum=minimum,
         source=source,
     )
 
 
-def largest_row(A: Any) -> float:
-    """max_j |a_j|^2 over the rows of A."""
-    squares = A.multiply(A).sum(axis=1) if is_sparse(A) else np.einsum("ij,ij->i", A, A)
-    return float(np.max(squares)) * (1 + _rounding(A.shape[1]))
+def squared_norms(A: Any, axis: int) -> NDArray[np.float64]:
+    """|a|^2, from above, of all rows (axis 1) or columns (axis 0) of A."""
+    squares = A.multiply(A).sum(axis=axis) if is_sparse(A) else (A * A).sum(axis=axis)
+    return np.asarray(squares).ravel() * (1 + _rounding(A.shape[axis]))
 
 
 def least_squares_constants(
@@ -170,7 +213,9 @@ def least_squares_constants(
     if identity is not None and n * dim**3 <= MOMENTS_LIMIT:
         return quadratic_constants(
             [gram(A[shard]) * (n / n_samples) + identity for shard in shards],
-            L_sample_max=largest_row(A) + l2,
+            L_samples=squared_norms(A, axis=1) + l2,
+            mu_sample=l2,
+            sample_minimum=0.0,
             minimum=minimum,
         )
     constants = linear_model_constants(
@@ -248,13 +293,16 @@ def is_positive_semidefinite(H: NDArray[np.float64]) -> bool:
 def quadratic_constants(
     hessians: Sequence[NDArray[np.float64]],
     *,
-    L_sample_max: float | None = None,
+    L_samples: NDArray[np.float64] | None = None,
+    mu_sample: float | None = None,
+    sample_minimum: float | None = None,
     minimum: float | Callable[[], float | None] | None = None,
 ) -> Constants:
     """All constants of functions with constant Hessians H_i, shape (dim, dim), exactly.
 
     L+-^2 = lambda_max(mean H_i^2 - H^2) is computed as lambda_max(mean (H_i - H)^2), the same
-    matrix without cancellation. `L_sample_max` defaults to L_max (samples are workers).
+    matrix without cancellation. `L_samples` and `mu_sample` default to those of the workers
+    (samples are workers).
     """
     mean, second, variance = (np.zeros_like(hessians[0]) for _ in range(3))
     for H in hessians:
@@ -263,19 +311,30 @@ def quadratic_constants(
         second += H @ H / len(hessians)
         variance += (H - mean) @ (H - mean) / len(hessians)
     L_i = np.array([top_eigenvalue(H) for H in hessians])
+    L_samples = L_i if L_samples is None else L_samples
+    mu_worker = min(bottom_eigenvalue(H) for H in hessians)
     return Constants(
         L=top_eigenvalue(mean),
         L_i=L_i,
-        L_sample_max=float(np.max(L_i)) if L_sample_max is None else L_sample_max,
+        L_sample_max=float(np.max(L_samples)),
+        L_samples=L_samples,
+        L_coordinates=np.abs(np.diag(mean)),
+        L_hessian=0.0,
         L_plus=math.sqrt(top_eigenvalue(second)),
         L_pm=math.sqrt(top_eigenvalue(variance)),
         mu=bottom_eigenvalue(mean),
+        mu_worker=mu_worker,
+        mu_sample=mu_worker if mu_sample is None else mu_sample,
+        sample_minimum=sample_minimum,
         convex=all(is_positive_semidefinite(H) for H in hessians),
         minimum=minimum,
         source={
             "L": "closed form: lambda_max(mean H_i)",
             "L_i": "closed form: lambda_max(H_i)",
             "L_sample_max": "closed form: largest Hessian of a sample",
+            "L_samples": "closed form: lambda_max of each sample's Hessian",
+            "L_coordinates": "closed form: diagonal of the mean Hessian",
+            "L_hessian": "closed form: 0, a quadratic",
             "L_plus": "closed form: sqrt(lambda_max(mean H_i^2))",
             "L_pm": "closed form: sqrt(lambda_max(mean H_i^2 - (mean H_i)^2))",
             "mu": "closed form: lambda_min(mean H_i)",
@@ -287,6 +346,7 @@ def quadratic_constants(
 def diagonal_constants(
     diagonals: NDArray[np.float64],
     *,
+    sample_minimum: float | None = None,
     minimum: float | None = None,
 ) -> Constants:
     """The same for diagonal Hessians, one a row of (n_workers, dim): maxima over coordinates.
@@ -299,15 +359,24 @@ def diagonal_constants(
         L=float(np.abs(mean).max()),
         L_i=L_i,
         L_sample_max=float(L_i.max()),
+        L_samples=L_i,
+        L_coordinates=np.abs(mean),
+        L_hessian=0.0,
         L_plus=_largest_root_mean_square(diagonals),
         L_pm=_largest_root_mean_square(diagonals - mean),
         mu=max(float(mean.min()), 0.0),
+        mu_worker=max(float(diagonals.min()), 0.0),
+        mu_sample=max(float(diagonals.min()), 0.0),
+        sample_minimum=sample_minimum,
         convex=bool(diagonals.min() >= 0),
         minimum=minimum,
         source={
             "L": "closed form: max_k |mean h_ik|",
             "L_i": "closed form: max_k |h_ik|",
             "L_sample_max": "closed form: L_max, a sample is a worker",
+            "L_samples": "closed form: L_i, a sample is a worker",
+            "L_coordinates": "closed form: |mean h_ik|",
+            "L_hessian": "closed form: 0, a quadratic",
             "L_plus": "closed form: max_k sqrt(mean h_ik^2)",
             "L_pm": "closed form: max_k sqrt(mean (h_ik - mean h_ik)^2)",
             "mu": "closed form: min_k mean h_ik",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,8 @@ from buropt.problems.minimum import strongly_convex_minimum
 from buropt.problems.samples import Split, prepare, require_signs, require_weight, ridge
 
 CURVATURE = 0.25  # max of phi'' for phi(m) = log(1 + exp(-m)): s (1 - s) at s = 1/2, that is m = 0
+
+THIRD = 1 / (6 * math.sqrt(3))  # max of |phi'''| = s (1 - s) |1 - 2 s|, at s = 1/2 -+ sqrt(3)/6
 
 
 def loss(x: Any, a: Any, b: Any) -> Any:
@@ -70,6 +73,7 @@ def logistic(
         curvature_says="c = 1/4, R = l2",
         exact=True,
         convex=True,
+        third=THIRD,
         minimum=partial(strongly_convex_minimum, oracle, l2) if l2 > 0 else None,
     )
     return Problem("logistic", oracle, oracle.x0, constants)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,12 @@ import numpy as np
 from buropt.data.dataset import Array
 from buropt.problems.base import Problem
 from buropt.problems.constants import linear_model_constants
-from buropt.problems.logistic import CURVATURE, loss
+from buropt.problems.logistic import CURVATURE, THIRD, loss
 from buropt.problems.samples import Split, prepare, require_signs, require_weight
+
+# r(t) = t^2 / (1 + t^2) has r''' = 24 t (t^2 - 1) / (1 + t^2)^4, largest at t^2 = 1 - 2 / sqrt(5).
+_T2 = 1 - 2 / math.sqrt(5)
+REGULARIZER_THIRD = 24 * math.sqrt(_T2) * (1 - _T2) / (1 + _T2) ** 4
 
 
 def logistic_nonconvex_reg(
@@ -63,5 +68,7 @@ def logistic_nonconvex_reg(
         curvature_says="c = 1/4, R = 2 lam",
         exact=True,
         convex=False,
+        third=THIRD,
+        regularizer_third=REGULARIZER_THIRD * lam,
     )
     return Problem("logistic_nonconvex_reg", oracle, oracle.x0, constants)

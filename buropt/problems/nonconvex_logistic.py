@@ -20,6 +20,9 @@ from buropt.problems.samples import Split, prepare, require_signs
 # 0.15406 at s = 0.38564 and the minimum -0.12020 at s = 0.86436; it vanishes at s = 0 and 1.
 _S = (15 - math.sqrt(33)) / 24
 CURVATURE = 2 * _S**2 * (2 - 3 * _S) * (1 - _S)
+# phi''' = -2 s^2 (1 - s) (4 - 15 s + 12 s^2) is stationary where 8 - 57 s + 108 s^2 - 60 s^3 = 0,
+# and largest in absolute value at the root s = 0.63626429.
+THIRD = 0.2020231
 
 
 def loss(x: Any, a: Any, b: Any) -> Any:
@@ -70,5 +73,6 @@ def nonconvex_logistic(
         curvature_says="c = 0.15406, R = 0",
         exact=False,
         convex=False,
+        third=THIRD,
     )
     return Problem("nonconvex_logistic", oracle, oracle.x0, constants)

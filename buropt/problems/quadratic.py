@@ -73,9 +73,15 @@ def quadratic(
     if A.ndim == 3:
         eigenvalues, vectors = np.linalg.eigh(mean)
         f_star = _minimum(eigenvalues, vectors.T @ mean_b, mean_c)
-        constants = quadratic_constants(list(A), minimum=f_star)
+        constants = quadratic_constants(
+            list(A), sample_minimum=_least_minimum(A, b, c), minimum=f_star
+        )
     else:
-        constants = diagonal_constants(A, minimum=_minimum(mean, mean_b, mean_c))
+        constants = diagonal_constants(
+            A,
+            sample_minimum=_least_minimum(A, b, c),
+            minimum=_minimum(mean, mean_b, mean_c),
+        )
     return _problem(A, b, c, x0, constants, dtype, threads)
 
 
@@ -115,9 +121,9 @@ def synthetic_quadratic(
         basis=basis,
         seed=seed,
     )
-    return _problem(
-        data.A, data.b, np.zeros(n_workers), None, _spectral_constants(data), dtype, threads
-    )
+    c = np.zeros(n_workers)
+    constants = _spectral_constants(data, _least_minimum(data.A, data.b, c))
+    return _problem(data.A, data.b, c, None, constants, dtype, threads)
 
 
 def _problem(
@@ -141,21 +147,43 @@ def _problem(
     return Problem("quadratic", oracle, oracle.x0, constants)
 
 
-def _spectral_constants(data: Quadratics) -> Constants:
+def _spectral_constants(data: Quadratics, sample_minimum: float | None) -> Constants:
     """The matrices share their eigenvectors, so that they are diagonal in that basis."""
-    constants = diagonal_constants(data.eigenvalues, minimum=data.f_star)
+    constants = diagonal_constants(
+        data.eigenvalues, sample_minimum=sample_minimum, minimum=data.f_star
+    )
+    diagonal = data.A if data.A.ndim == 2 else np.diagonal(data.A, axis1=1, axis2=2)
     return replace(
         constants,
+        L_coordinates=np.abs(diagonal.mean(axis=0)),
         source={
             "L": "closed form: chosen",
             "L_i": "closed form: |1 + heterogeneity s_i| L",
             "L_sample_max": "closed form: L_max, a sample is a worker",
+            "L_samples": "closed form: L_i, a sample is a worker",
+            "L_coordinates": "closed form: diagonal of the mean Hessian",
+            "L_hessian": "closed form: 0, a quadratic",
             "L_plus": "closed form: L sqrt(mean (1 + heterogeneity s_i)^2)",
             "L_pm": "closed form: L heterogeneity sqrt(mean s_i^2)",
             "mu": "closed form: chosen",
             "f_star": "closed form: -x*'A x*/2",
         },
     )
+
+
+def _least_minimum(
+    A: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.float64]
+) -> float | None:
+    """The smallest of the minima of all x'A_i x/2 - b_i'x + c_i, if all have one."""
+    minima = []
+    for A_i, b_i, c_i in zip(A, b, c, strict=True):
+        if A_i.ndim == 1:
+            minima.append(_minimum(A_i, b_i, float(c_i)))
+        else:
+            eigenvalues, vectors = np.linalg.eigh(A_i)
+            minima.append(_minimum(eigenvalues, vectors.T @ b_i, float(c_i)))
+    known = [value for value in minima if value is not None]
+    return min(known) if len(known) == len(minima) else None
 
 
 def _minimum(

@@ -1,0 +1,99 @@
+"""L-SVRG: SVRG without loops, the snapshot moves by a coin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from buropt.optim.base import Array, FixedStep
+from buropt.optim.sampling import expected_smoothness, moment_weights, require_batch, subset
+from buropt.random import Purpose
+
+if TYPE_CHECKING:
+    from buropt.problems.base import Problem
+    from buropt.random import Key
+
+
+class State(NamedTuple):
+    """Iterate x (d,), snapshot w (d,), and its gradient full (d,)."""
+
+    x: Array
+    w: Array
+    full: Array
+
+
+@dataclass(frozen=True)
+class LSVRG(FixedStep[State]):
+    """Loopless SVRG, Kovalev, Horvath and Richtarik 2019, arXiv:1901.08689.
+
+        g  = grad f_j(x) - grad f_j(w) + grad f(w),   j random (or a batch)
+        x+ = prox(x - step_size g)
+        w+ = x (before the step) with probability p, else w
+
+    Step size 1/(6 Lmax), p = 1/N: then |x - x*|^2 + (4 step_size^2 / p) mean_j |grad f_j(w) - grad
+    f_j(x*)|^2 contracts in expectation by max(1 - step_size mu, 1 - p/2). For batches without
+    replacement 1/(2 Ls + 4 c Lmax) with Ls of `sampling` and c = (N-b)/(b(N-1)), and c times the
+    second term: the same proof, with the variance of a batch mean (arXiv:1905.11261 has the frame,
+    psi included).
+
+    Parameters
+    ----------
+    p : float, optional
+        None: 1/N, or batch_size/N.
+    batch_size : int
+        Without replacement.
+
+    Notes
+    -----
+    Problems: convex, with prox.
+    Step size: 1/(6 Lmax).
+    Oracle: 2 sample gradients; with probability p 1 full gradient.
+    Bits: d floats up, d down.
+    Memory: x, w, grad f(w).
+    Source: arXiv:1901.08689, Theorem 5.
+    """
+
+    proximal: ClassVar[bool] = True
+
+    p: float | None = None
+    batch_size: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require_positive("p", at_most=1)
+        self.require_whole("batch_size")
+
+    def theory(self, problem: Problem) -> LSVRG:
+        require_batch("LSVRG", self.batch_size, problem.n_samples)
+        self.require_convex(problem)
+        p = self.batch_size / problem.n_samples if self.p is None else self.p
+        return self.settled(problem, variance_reduced_step(problem, self.batch_size), p=p)
+
+    def init(self, problem: Problem, x0: Array, key: Key) -> State:
+        problem.send_dense()
+        return State(x0, x0, problem.grad(x0))
+
+    def step(self, problem: Problem, state: State, key: Key) -> State:
+        if self.p is None:
+            raise self.unsettled("p")
+        idx = subset(key.fold(Purpose.SAMPLE), problem.n_samples, self.batch_size)
+        problem.broadcast()
+        problem.send_dense()
+        g = problem.sample_grad_difference(state.x, state.w, idx) + state.full
+        x = problem.prox(state.x - self.gamma * g, self.gamma)
+        if key.fold(Purpose.COIN).coin(self.p):
+            problem.send_dense()
+            return State(x, state.x, problem.grad(state.x))
+        return State(x, state.w, state.full)
+
+
+def variance_reduced_step(problem: Problem, batch_size: int) -> float:
+    """1/(2 Ls + 4 c Lmax): the step of L-SVRG and SAGA with batches, by the unified theory.
+
+    With E|g|^2 <= 4 Ls (f - f*) + 2 c sigma^2, and sigma^2 of contraction 1 - rho and inflow 2 rho
+    Lmax (f - f*), where rho = p or b/N, Theorem 4.1 of arXiv:1905.11261 with M = 4 c/rho gives it.
+    """
+    c = problem.constants
+    _, variance = moment_weights(problem.n_samples, batch_size, replacement=False)
+    smoothness = expected_smoothness(problem, "nice", batch_size)
+    return 1 / (2 * smoothness + 4 * variance * c.L_sample_max)

@@ -1,0 +1,98 @@
+"""PAGE: a recursive gradient estimate that a coin makes exact again."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from buropt.optim.base import Array, FixedStep
+from buropt.optim.sampling import require_batch, subset
+from buropt.random import Purpose
+
+if TYPE_CHECKING:
+    from buropt.problems.base import Problem
+    from buropt.random import Key
+
+
+class State(NamedTuple):
+    """Iterate x (d,) and the estimate g (d,) of its gradient."""
+
+    x: Array
+    g: Array
+
+
+@dataclass(frozen=True)
+class PAGE(FixedStep[State]):
+    """PAGE, Li, Bao, Zhang and Richtarik 2020, arXiv:2008.10898.
+
+        x+ = x - step_size g
+        g+ = grad f(x+)                                       with probability p
+           = g + mean_{j in S} (grad f_j(x+) - grad f_j(x))   otherwise, S a batch of b samples
+
+    g starts at grad f(x0), and p = b/(N + b). Step size of Theorem 1,
+
+        1/(L + L~ sqrt((1 - p)/(p b))),   which is 1/(L + L~ sqrt(N)/b) for that p,
+
+    where L~ = sqrt(mean_j L_j^2) over the samples (the paper has the average smoothness, which L~
+    bounds, in both places): the mean of E|grad f(x_t)|^2 over t < T is at most 2 (f(x0) - f*) /
+    (step_size T), and f - f* + step_size/(2p) |g - grad f|^2 never grows in expectation. With
+    `polyak_lojasiewicz`, min(1/(L + L~ sqrt(2 (1 - p)/(p b))), p/(2 mu)), for which f - f* +
+    (step_size/p) |g - grad f|^2 contracts by 1 - step_size mu; mu may be the constant of the
+    inequality.
+
+    Parameters
+    ----------
+    p : float, optional
+        In (0, 1]; 1 is gradient descent.
+    batch_size : int, optional
+        b, without replacement; None: sqrt(N), which is the best in theory.
+    polyak_lojasiewicz : bool
+        Take the step size of the second theorem; needs mu > 0.
+
+    Notes
+    -----
+    Problems: smooth; nonconvex too.
+    Step size: 1/(L + L~ sqrt((1 - p)/(p b))).
+    Oracle: 2b sample gradients, or with probability p 1 full gradient; N at the start.
+    Bits: d floats up, d down.
+    Memory: x, g.
+    Source: arXiv:2008.10898, Theorems 1 and 3.
+    """
+
+    p: float | None = None
+    batch_size: int | None = None
+    polyak_lojasiewicz: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require_positive("p", at_most=1)
+        self.require_whole("batch_size")
+
+    def theory(self, problem: Problem) -> PAGE:
+        c, n = problem.constants, problem.n_samples
+        b = max(1, math.isqrt(n)) if self.batch_size is None else self.batch_size
+        require_batch("PAGE", b, n)
+        p = b / (n + b) if self.p is None else self.p
+        step_size = 1 / (c.L + c.L_sample_tilde * math.sqrt((1 - p) / (p * b)))
+        if self.polyak_lojasiewicz:
+            if c.mu == 0:
+                raise self.no_theorem("mu = 0; write polyak_lojasiewicz=false")
+            root = math.sqrt(2 * (1 - p) / (p * b))
+            step_size = min(1 / (c.L + c.L_sample_tilde * root), p / (2 * c.mu))
+        return self.settled(problem, step_size, p=p, batch_size=b)
+
+    def init(self, problem: Problem, x0: Array, key: Key) -> State:
+        problem.send_dense()
+        return State(x0, problem.grad(x0))
+
+    def step(self, problem: Problem, state: State, key: Key) -> State:
+        if self.p is None or self.batch_size is None:
+            raise self.unsettled("p" if self.p is None else "batch_size")
+        x = state.x - self.gamma * state.g
+        problem.broadcast()
+        problem.send_dense()
+        if key.fold(Purpose.COIN).coin(self.p):
+            return State(x, problem.grad(x))
+        idx = subset(key.fold(Purpose.SAMPLE), problem.n_samples, self.batch_size)
+        return State(x, state.g + problem.sample_grad_difference(x, state.x, idx))

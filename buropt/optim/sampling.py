@@ -1,0 +1,142 @@
+"""How a method draws samples, and the constants that its theory needs of the draw.
+
+    nice          batch_size distinct samples, all subsets alike (without replacement)
+    independent   batch_size independent samples, uniform (with replacement)
+    importance    the same with probabilities p_j = L_j / sum_k L_k; gradients get weights 1/(N p_j)
+    reshuffled    every epoch goes through a new random order of all samples, batch by batch
+
+Each is a function of the key. The first three give unbiased gradients, with expected smoothness
+
+    E|g(x) - g(x*)|^2 <= 2 Ls (f(x) - f*)
+
+for convex losses (Gower et al. 2019, arXiv:1901.09401), where for a batch of b out of N
+
+    nice          Ls = N (b-1) / (b (N-1)) L + (N-b) / (b (N-1)) Lmax
+    independent   Ls = (1 - 1/b) L + Lmax / b
+    importance    Ls = (1 - 1/b) L + mean_j L_j / b
+
+The first is the paper's. All follow from the exact second moment of a batch mean of u_j = grad
+f_j(x) - grad f_j(x*), and from |u_j|^2 <= 2 L_j D_j for convex smooth functions, whose D_j have the
+mean f(x) - f*; the tests check the moments by enumeration.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buropt.random import Purpose
+
+if TYPE_CHECKING:
+    from buropt.problems.base import Problem
+    from buropt.random import Key
+
+Index: TypeAlias = NDArray[np.integer[Any]]
+Sampling: TypeAlias = Literal["nice", "independent", "importance", "reshuffled"]
+SAMPLINGS: tuple[str, ...] = get_args(Sampling)
+
+
+class Batch(NamedTuple):
+    """Sample numbers, shape (b,), and weights (b,) unless all are 1."""
+
+    idx: Index
+    weights: NDArray[np.floating[Any]] | None
+
+
+def draw(problem: Problem, sampling: Sampling, batch_size: int, key: Key) -> Batch:
+    """The batch of the round of the key."""
+    n = problem.n_samples
+    if sampling == "nice":
+        return Batch(subset(key.fold(Purpose.SAMPLE), n, batch_size), None)
+    if sampling == "independent":
+        return Batch(key.fold(Purpose.SAMPLE).integers(0, n, batch_size), None)
+    if sampling == "reshuffled":
+        return Batch(reshuffled(key, n, batch_size), None)
+    L_j = sample_smoothness(problem)
+    idx = proportional(key.fold(Purpose.SAMPLE), L_j, batch_size)
+    weights = np.mean(L_j) / L_j[idx]
+    return Batch(idx, weights.astype(problem.x0.dtype))
+
+
+def expected_smoothness(problem: Problem, sampling: Sampling, batch_size: int) -> float:
+    """Ls of the module's text, for a sampling that is unbiased."""
+    c = problem.constants
+    full, sample = moment_weights(problem.n_samples, batch_size, sampling != "nice")
+    return full * c.L + sample * (c.L_sample_mean if sampling == "importance" else c.L_sample_max)
+
+
+def moment_weights(n_samples: int, batch_size: int, replacement: bool) -> tuple[float, float]:
+    """The weights (A, B) in E|mean of a batch of u|^2 = A |mean u|^2 + B mean |u|^2."""
+    if replacement:
+        return 1 - 1 / batch_size, 1 / batch_size
+    if n_samples == 1:
+        return 1.0, 0.0
+    scale = batch_size * (n_samples - 1)
+    return n_samples * (batch_size - 1) / scale, (n_samples - batch_size) / scale
+
+
+def require_batch(method: str, batch_size: int | None, n_samples: int) -> None:
+    """Refuse a batch without replacement of more samples than there are."""
+    if batch_size is not None and batch_size > n_samples:
+        raise ValueError(
+            f"{method}.batch_size={batch_size} is more than the {n_samples} samples: lower it"
+        )
+
+
+def subset(key: Key, n: int, size: int) -> Index:
+    """A uniform subset of 0, ..., n - 1, as (size,).
+
+    It is made of the first `size` distinct values of a sequence of independent draws; beyond half
+    of n the complement is drawn instead.
+    """
+    if size == 1:
+        return key.integers(0, n, 1)
+    drawn = min(size, n - size)
+    chosen = np.empty(0, dtype=np.int64)
+    draws = drawn + drawn // 2 + 8
+    while chosen.size < drawn:
+        values, first = np.unique(key.integers(0, n, draws), return_index=True)
+        chosen = values[np.argsort(first)][:drawn]
+        draws *= 2
+    if drawn == size:
+        return chosen
+    rest = np.ones(n, dtype=bool)
+    rest[chosen] = False
+    return np.flatnonzero(rest)
+
+
+def proportional(key: Key, weights: NDArray[np.float64], size: int) -> Index:
+    """Independent draws, (size,), of j with probability weights[j] / sum(weights)."""
+    ends: NDArray[np.float64] = np.cumsum(weights)
+    points = key.integers(0, 2**53, size) * (ends[-1] / 2**53)
+    drawn: Index = np.minimum(np.searchsorted(ends, points, side="right"), len(weights) - 1)
+    return drawn
+
+
+def reshuffled(key: Key, n_samples: int, batch_size: int) -> Index:
+    """The batch of this round: epochs take ceil(N / b) rounds, the last batch may be shorter."""
+    per_epoch = -(-n_samples // batch_size)
+    epoch, place = divmod(max(key.round - 1, 0), per_epoch)
+    order = permutation(key.at(epoch).fold(Purpose.SAMPLE), n_samples)
+    return order[place * batch_size : (place + 1) * batch_size]
+
+
+@lru_cache(maxsize=4)
+def permutation(key: Key, n: int) -> Index:
+    """A random order of 0, ..., n - 1; kept, since an epoch asks for it in every round."""
+    order = np.argsort(key.integers(0, 2**63 - 1, n), kind="stable")
+    order.setflags(write=False)
+    return order
+
+
+def sample_smoothness(problem: Problem) -> NDArray[np.float64]:
+    """L_j of all samples, shape (n_samples,)."""
+    L_j = problem.constants.L_samples
+    if L_j is None:
+        raise ValueError(
+            f"{problem.name} does not know the smoothness of single samples: take sampling=nice"
+        )
+    return L_j

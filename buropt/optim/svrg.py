@@ -1,0 +1,100 @@
+"""SVRG: stochastic gradients corrected by those at a snapshot."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from buropt.optim.base import Array, FixedStep
+from buropt.optim.epochs import RESTARTS, Restart, is_last, pick_one
+from buropt.optim.sampling import require_batch, subset
+from buropt.random import Purpose
+
+if TYPE_CHECKING:
+    from buropt.problems.base import Problem
+    from buropt.random import Key
+
+
+class State(NamedTuple):
+    """Iterate x (d,), snapshot w (d,), its gradient full (d,), and a candidate for the next one."""
+
+    x: Array
+    w: Array
+    full: Array
+    picked: Array
+
+
+@dataclass(frozen=True)
+class SVRG(FixedStep[State]):
+    """SVRG, Johnson and Zhang 2013; with psi, Prox-SVRG, arXiv:1403.4699.
+
+        g  = grad f_j(x) - grad f_j(w) + grad f(w),   j random (or a batch)
+        x+ = prox(x - step_size g)
+        after m steps  w+ = x+ (restart "last"), or both are a random one of the m iterates
+
+    Theorem 1 (restart "random"), for convex losses and strongly convex f: E f(w+) - f* <= r (f(w) -
+    f*) with r = 1/(mu s (1 - 2 L s) m) + 2 L s/(1 - 2 L s), s the step size, L = Lmax of the
+    samples. With s = 1/(10 Lmax) and m = 50 Lmax/mu, r = 1/2. The last iterate is what is used in
+    practice.
+
+    Parameters
+    ----------
+    m : int, optional
+        Steps of an epoch; None: 50 Lmax/mu, at most 2N (what the paper's experiments take), and 2N
+        if mu = 0.
+    batch_size : int
+        Without replacement.
+    restart : {"last", "random"}
+        Options I and II of the paper.
+
+    Notes
+    -----
+    Problems: convex, with prox.
+    Step size: 1/(10 Lmax).
+    Oracle: 2 sample gradients; every m steps 1 full gradient.
+    Bits: d floats up, d down.
+    Memory: x, w, grad f(w).
+    Source: Johnson and Zhang 2013 (NIPS), Theorem 1; arXiv:1403.4699.
+    """
+
+    proximal: ClassVar[bool] = True
+
+    m: int | None = None
+    batch_size: int = 1
+    restart: Restart = "last"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require_whole("m", "batch_size")
+        self.require_choice("restart", RESTARTS)
+
+    def theory(self, problem: Problem) -> SVRG:
+        require_batch("SVRG", self.batch_size, problem.n_samples)
+        self.require_convex(problem)
+        L, mu = problem.constants.L_sample_max, problem.constants.mu
+        m = self.m
+        if m is None:
+            m = 2 * problem.n_samples
+            m = m if mu == 0 else min(m, math.ceil(50 * L / mu))
+        return self.settled(problem, 1 / (10 * L), m=m)
+
+    def init(self, problem: Problem, x0: Array, key: Key) -> State:
+        problem.send_dense()
+        return State(x0, x0, problem.grad(x0), x0)
+
+    def step(self, problem: Problem, state: State, key: Key) -> State:
+        if self.m is None:
+            raise self.unsettled("m")
+        idx = subset(key.fold(Purpose.SAMPLE), problem.n_samples, self.batch_size)
+        problem.broadcast()
+        problem.send_dense()
+        g = problem.sample_grad_difference(state.x, state.w, idx) + state.full
+        x = problem.prox(state.x - self.gamma * g, self.gamma)
+        random = self.restart == "random"
+        picked = pick_one(state.picked, state.x, key, self.m) if random else x
+        if not is_last(key, self.m):
+            return State(x, state.w, state.full, picked)
+        problem.broadcast()
+        problem.send_dense()
+        return State(picked, picked, problem.grad(picked), picked)

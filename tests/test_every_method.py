@@ -1,0 +1,250 @@
+"""What holds for every method that the command line can choose."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from methods import CLASSES, METHODS, copies, default_method, parabolas, run
+
+from buropt.budget import Budget
+from buropt.compressors import Identity
+from buropt.loop import minimize
+from buropt.optim import FixedStep, Optimizer
+from buropt.problems import (
+    Problem,
+    least_squares,
+    logistic,
+    logistic_nonconvex_reg,
+    nonconvex_logistic,
+    synthetic_quadratic,
+)
+from buropt.prox import L1
+from buropt.random import Key
+
+EVERY = pytest.mark.parametrize("name", METHODS)
+
+
+def samples() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((24, 4))
+    y = np.where(A @ rng.standard_normal(4) + rng.standard_normal(24) > 0, 1.0, -1.0)
+    return A, y
+
+
+def small_logistic(dtype: str = "float64") -> Problem:
+    A, y = samples()
+    return logistic(A, y, l2=0.1, split=4, dtype=dtype)
+
+
+PROBLEMS = {
+    "logistic": small_logistic,
+    "logistic without l2": lambda: logistic(*samples(), split=4),
+    "least_squares": lambda: least_squares(*samples(), split=4),
+    "quadratic": lambda: synthetic_quadratic(4, 5),
+    "nonconvex_logistic": lambda: nonconvex_logistic(*samples(), split=4),
+    "logistic_nonconvex_reg": lambda: logistic_nonconvex_reg(*samples(), split=4),
+}
+
+
+@EVERY
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_runs_or_refuses_in_a_sentence(name: str, problem: str) -> None:
+    """And what runs makes progress; a method whose step is a habit is given time for it."""
+    p = PROBLEMS[problem]()
+    message = ""
+    try:
+        METHODS[name].theory(p)
+    except ValueError as error:
+        message = str(error)
+    if message:
+        assert re.fullmatch(
+            rf"{type(METHODS[name]).__name__} has no theorem for this .*;.*", message
+        )
+        return
+    states = run(METHODS[name], p, 150)
+    assert p.metrics(states[-1].x)[0] < p.metrics(states[0].x)[0]
+
+
+# O02: f_i(x) = i (x - i)^2 / 2, step 0.2, x0 = 0: after 10 steps x = 3 - 3/1024.
+
+COMPRESSED = {"compressor": Identity()}
+AS_GRADIENT_DESCENT: dict[str, dict[str, Any]] = {
+    "gd": {},
+    "sgd": {"batch_size": 4},
+    "heavy_ball": {"momentum": 0.0},
+    "nesterov": {"momentum": 0.0},
+    "momentum": {"batch_size": 4, "momentum": 0.0},
+    "nesterov_sgd": {"batch_size": None, "momentum": 0.0},
+    "svrg": {"m": 1},
+    "lsvrg": {"p": 1, "batch_size": 4},
+    "saga": {"batch_size": 4},
+    "sarah": {"m": 0},
+    "page": {"p": 1},
+    "spiderboost": {"q": 1},
+    "spider": {"q": 1, "epsilon": 100.0},
+    "rcd": {"scaled": False},
+    "sega": {},
+    "dcgd": COMPRESSED,
+    "diana": COMPRESSED,
+    "marina": COMPRESSED,
+    "ef21": COMPRESSED,
+}
+# Their steps are not a number times the gradient, or the average of old gradients even for d = 1.
+NEVER_GRADIENT_DESCENT = {
+    *("adgd", "polyak_step", "armijo", "wolfe", "newton", "cubic_newton"),
+    *("adagrad", "rmsprop", "adam", "adamw", "sps", "sag", "katyusha", "lkatyusha"),
+}
+
+
+def test_every_method_is_in_one_list() -> None:
+    assert set(AS_GRADIENT_DESCENT) | NEVER_GRADIENT_DESCENT == set(METHODS)
+    assert not set(AS_GRADIENT_DESCENT) & NEVER_GRADIENT_DESCENT
+
+
+@pytest.mark.parametrize("name", AS_GRADIENT_DESCENT)
+def test_ten_steps_on_parabolas(name: str) -> None:
+    method = default_method(name, step_size=0.2, **AS_GRADIENT_DESCENT[name])
+    assert run(method, parabolas(), 10)[-1].x == pytest.approx([2.9970703125], rel=1e-14)
+
+
+# Z04: 100 steps, or 50, a new process, and 50 more.
+
+CONTINUE = """
+import pickle, sys
+from buropt.random import Key
+runs = pickle.load(open(sys.argv[1], "rb"))
+for name, (method, problem, state) in runs.items():
+    for number in range(51, 101):
+        state = method.step(problem, state, Key(7, number))
+    runs[name] = (method, problem, state)
+pickle.dump(runs, open(sys.argv[1], "wb"))
+"""
+
+
+@pytest.fixture(scope="module")
+def continued(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Every method after 50 steps here and 50 in another process."""
+    path = tmp_path_factory.mktemp("states") / "states.pickle"
+    runs = {}
+    for name, method in METHODS.items():
+        problem = small_logistic()
+        settled = method.theory(problem)
+        runs[name] = (settled, problem, run(settled, problem, 50, seed=7)[-1])
+    path.write_bytes(pickle.dumps(runs))
+    subprocess.run([sys.executable, "-c", CONTINUE, str(path)], check=True)
+    return pickle.loads(path.read_bytes())
+
+
+@EVERY
+def test_stop_and_resume(name: str, continued: dict[str, Any]) -> None:
+    problem = small_logistic()
+    state = run(METHODS[name], problem, 100, seed=7)[-1]
+    _, other, resumed = continued[name]
+    for part, again in zip(copies(state), copies(resumed), strict=True):
+        assert part.tobytes() == again.tobytes()
+    assert other.counters == problem.counters
+
+
+# Z09: what a callback keeps.
+
+
+@EVERY
+def test_every_x_is_an_array_of_its_own(name: str) -> None:
+    problem, kept = small_logistic(), []
+
+    def keep(x: Any) -> None:
+        kept.append(x)
+        if len(kept) == 5:
+            raise StopIteration
+
+    # RCD may draw the same coordinate twice, which is minimal along it only for the whole step.
+    method = replace(METHODS[name], step_size_factor=0.5) if name == "rcd" else METHODS[name]
+    outcome = minimize(problem, method.theory(problem), Budget(iterations=50), callback=keep)
+    assert outcome.status == "stopped"
+    assert outcome.record.iteration == len(kept) == 5
+    assert len({id(x) for x in kept}) == len({x.tobytes() for x in kept}) == 5
+    assert not any(np.shares_memory(a, b) for a in kept for b in kept if a is not b)
+
+
+# The contract of `base`.
+
+
+@EVERY
+def test_theory_settles_everything_once(name: str) -> None:
+    problem = small_logistic()
+    method = METHODS[name].theory(problem)
+    assert method.theory(problem) == method
+    if isinstance(method, FixedStep):
+        doubled = replace(METHODS[name], step_size_factor=2.0).theory(problem)
+        assert isinstance(doubled, FixedStep)
+        assert doubled.gamma == 2 * method.gamma
+        assert doubled.theory(problem) == doubled
+        given = replace(METHODS[name], step_size=0.25, step_size_factor=2.0).theory(problem)
+        assert given.gamma == 0.5
+
+
+@EVERY
+def test_a_run_is_a_function_of_the_seed(name: str) -> None:
+    problem = small_logistic()
+    first = run(METHODS[name], problem, 20, seed=1)[-1]
+    again = run(METHODS[name], problem, 20, seed=1)[-1]
+    assert first.x.tobytes() == again.x.tobytes()
+
+
+@EVERY
+def test_states_are_never_changed(name: str) -> None:
+    states = []
+    problem = small_logistic()
+    method = METHODS[name].theory(problem)
+    state = method.init(problem, problem.x0, Key(0, 0))
+    for number in range(1, 8):
+        states.append((state, copies(state)))
+        state = method.step(problem, state, Key(0, number))
+    for old, before in states:
+        for part, copy in zip(copies(old), before, strict=True):
+            np.testing.assert_array_equal(part, copy)
+
+
+@EVERY
+def test_float32_stays_float32(name: str) -> None:
+    for state in run(METHODS[name], small_logistic("float32"), 4):
+        for part in state:
+            assert isinstance(part, (float, int)) or part.dtype == np.float32
+
+
+@EVERY
+def test_a_problem_with_psi(name: str) -> None:
+    """Methods without a prox refuse it; of the others the iterates satisfy constraints."""
+    problem = small_logistic().with_psi(L1(0.05))
+    method = METHODS[name]
+    if method.proximal:
+        assert np.isfinite(run(method, problem, 5)[-1].x).all()
+        return
+    with pytest.raises(ValueError, match=r"leave out prox=|has no theorem") as caught:
+        method.theory(problem)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_docstrings_have_the_same_notes(cls: type[Optimizer[Any]]) -> None:
+    """They become the table of all methods."""
+    text = cls.__doc__ or ""
+    notes = text.partition("Notes\n    -----\n")[2]
+    keys = re.findall(r"^    ([A-Z][a-z ]+):", notes, flags=re.MULTILINE)
+    assert keys == ["Problems", "Step size", "Oracle", "Bits", "Memory", "Source"]
+
+
+def test_every_method_has_a_file_like_its_configuration() -> None:
+    folder = Path(sys.modules["buropt.optim"].__file__ or "").parent
+    files = {path.stem for path in folder.glob("*.py")}
+    for name, method in METHODS.items():
+        assert type(method).__module__.rpartition(".")[2] in files
+        assert type(method).__name__.lower() == name.replace("_", "")
