@@ -56,7 +56,7 @@ PYTHON_LAYERS = {
         "saving",
         "tree",
     },
-    "scipy": {"autodiff", "oracle", "tree"},
+    "scipy": {"_core", "autodiff", "oracle", "trace", "tree"},
     "loading": {"oracle_data", "objective", "oracle", "saving"},
     "nn": {"trace"},
     "data": {"_core"},

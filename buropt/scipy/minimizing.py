@@ -84,7 +84,7 @@ def minimize(
     """
     args = args if isinstance(args, tuple) else (args,)
     pieces = Pieces(fun, x0)
-    name = _name_of(method, bounds, constraints)
+    name = name_of(method, bounds, constraints)
     if hess is not None and not (name == "trust-constr" and _is_update(hess)):
         raise TypeError(
             "hess may be a HessianUpdateStrategy, such as scipy.optimize.BFGS(), with the method "
@@ -98,7 +98,7 @@ def minimize(
         "constraints": read_constraints(constraints, pieces.parameters, name),
         "tol": tol,
         "options": None if options is None else dict(options),
-        **guarded.derivatives(name, hess),
+        **derivatives(guarded, name, hess),
     }
     caller = None if callback is None else Callback(callback, pieces, args)
     if caller is not None:
@@ -152,22 +152,34 @@ class Guarded:
 
         self.fun, self.jac, self.hess, self.hessp = fun, jac, hess, hessp
 
-    def derivatives(self, method: str, hess: Any = None) -> dict[str, Any]:
-        """What `scipy.optimize.minimize` is told for a method, in lower case."""
-        if method in _lower(WITHOUT_GRADIENT):
-            return {}
-        if method in _lower(WITH_GRADIENT):
-            return {"jac": self.jac}
-        if method in _lower(WITH_HESSIAN):
-            return {"jac": self.jac, "hess": self.hess}
-        if hess is not None:
-            return {"jac": self.jac, "hess": hess}
-        if method == "":
-            return {"jac": self.jac, "hess": self.hess, "hessp": self.hessp}
-        return {"jac": self.jac, "hessp": self.hessp}
+
+def stepping_back(pieces: Pieces, args: tuple[Any, ...]) -> Callable[[Any], float]:
+    """The value for a search that goes elsewhere from where it is not finite."""
+    fun = pieces.fun
+
+    def value(x: Any) -> float:
+        found = fun(x, *args)
+        return found if math.isfinite(found) else math.inf
+
+    return value
 
 
-def _name_of(method: Any, bounds: Any, constraints: Any) -> str:
+def derivatives(source: Guarded | Pieces, method: str, hess: Any = None) -> dict[str, Any]:
+    """What `scipy.optimize.minimize` is told for a method, in lower case; "" for a callable."""
+    if method in _lower(WITHOUT_GRADIENT):
+        return {}
+    if method in _lower(WITH_GRADIENT):
+        return {"jac": source.jac}
+    if method in _lower(WITH_HESSIAN):
+        return {"jac": source.jac, "hess": source.hess}
+    if hess is not None:
+        return {"jac": source.jac, "hess": hess}
+    if method == "":
+        return {"jac": source.jac, "hess": source.hess, "hessp": source.hessp}
+    return {"jac": source.jac, "hessp": source.hessp}
+
+
+def name_of(method: Any, bounds: Any, constraints: Any) -> str:
     """The method's name in lower case, SciPy's choice for None; empty for a callable."""
     if callable(method):
         return ""

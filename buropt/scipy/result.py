@@ -21,7 +21,12 @@ class NonFiniteError(ArithmeticError):
 
 
 def finished(
-    result: OptimizeResult, pieces: Pieces, args: tuple[Any, ...], gradient: str | None
+    result: OptimizeResult,
+    pieces: Pieces,
+    args: tuple[Any, ...],
+    gradient: str | None,
+    *,
+    is_local: bool = True,
 ) -> OptimizeResult:
     """SciPy's result with the value at its x, or the failure if that is not finite.
 
@@ -32,9 +37,11 @@ def finished(
         What was minimized.
     gradient : str or None
         The result's name for the gradient.
+    is_local : bool
+        Whether the last evaluation says why the method ended.
     """
     # A line search or trust region that cannot get away from such points may call it convergence.
-    if result.success and not pieces.ended_finite:
+    if is_local and result.success and not pieces.ended_finite:
         return failed(pieces, args, "the last point that the method tried", result)
     x = np.array(result.x, np.float64)
     last = pieces.point(x, *args)

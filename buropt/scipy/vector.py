@@ -56,7 +56,7 @@ class VectorPieces:
         self.parameters = parameters
         self.function = in_a_row(of_vector(fun, parameters.spec, scalar=False))
         computed = converter(parameters.spec.dtype)
-        self.fun = _remembering(Direct(_Values(self.function)), computed)
+        self.fun = _remembering(Direct(Values(self.function)), computed)
         self.jac = _remembering(jacobian(self.function), computed)
         self._made_of = fun, parameters
 
@@ -84,7 +84,7 @@ class VectorPieces:
         return type(self), self._made_of
 
 
-class _Values(Value):
+class Values(Value):
     """The results alone; other arguments than x may be of any kind."""
 
     def argnums(self, n_args: int) -> tuple[int, ...]:

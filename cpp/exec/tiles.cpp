@@ -170,7 +170,8 @@ void Engine::run_slot(const Run& run, std::int64_t task, ThreadState& state) con
     const std::int64_t from = tile * rows;
     const std::int64_t n = std::min(rows, batch.count - from);
     bind_rows(run, batch, from, n, state);
-    execute(program_.tile, run, {state.buffers.data(), n, scratch, tile > first, state.picks.data()});
+    execute(program_.tile, run,
+            {state.buffers.data(), n, scratch, tile > first, state.picks.data()});
     if (program_.has_per_sample_output) copy_rows(batch, from, n, state);
   }
 }

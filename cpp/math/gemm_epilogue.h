@@ -66,9 +66,8 @@ BUROPT_INLINE void finish_block(Lanes<T, Strip::kLanes> (&sum)[kRows][Strip::kPa
     add(end.residual + to.row * end.residual_row + to.column, end.residual_row);
   }
   if (end.relu) {
-    each([&](int i, int q, std::int64_t) __attribute__((always_inline)) {
-      sum[i][q] = sum[i][q] <= V{} ? V{} : sum[i][q];
-    });
+    each([&](int i, int q, std::int64_t)
+             __attribute__((always_inline)) { sum[i][q] = sum[i][q] <= V{} ? V{} : sum[i][q]; });
   }
   if (end.mask != nullptr) {
     const T* mask = end.mask + to.row * end.mask_row + to.column;

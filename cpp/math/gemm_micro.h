@@ -18,7 +18,8 @@ constexpr int gemm_packs(std::int64_t rows) {
 }
 inline constexpr int kGemmPacks = gemm_packs(1);
 
-/// C (rows, strip) = epilogue of init + A (rows, k) B (k, strip); pointers at the block's first element.
+/// C (rows, strip) = epilogue of init + A (rows, k) B (k, strip); pointers at the block's first
+/// element.
 template <class T>
 struct GemmBlock {
   std::int64_t k;

@@ -46,12 +46,19 @@ struct Problem {
   bool a_transposed;
 
   Problem(std::mt19937& random, std::int64_t m, std::int64_t n, std::int64_t k, auto&& number)
-      : a(0, 0, 0), b(0, 0, 0), c(m, n, gap(random)), init(m, n, gap(random)), bias(1, n, 0),
-        residual(m, n, gap(random)), mask(m, n, gap(random)), a_transposed(random() % 2 == 0) {
+      : a(0, 0, 0),
+        b(0, 0, 0),
+        c(m, n, gap(random)),
+        init(m, n, gap(random)),
+        bias(1, n, 0),
+        residual(m, n, gap(random)),
+        mask(m, n, gap(random)),
+        a_transposed(random() % 2 == 0) {
     g.b_transposed = random() % 2 == 0;
     a = a_transposed ? Matrix<T>(k, m, gap(random)) : Matrix<T>(m, k, gap(random));
     b = g.b_transposed ? Matrix<T>(n, k, gap(random)) : Matrix<T>(k, n, gap(random));
-    for (Matrix<T>* matrix : {&a, &b, &c, &init, &bias, &residual, &mask}) matrix->fill_with(number);
+    for (Matrix<T>* matrix : {&a, &b, &c, &init, &bias, &residual, &mask})
+      matrix->fill_with(number);
     g.m = m;
     g.n = n;
     g.k = k;
@@ -163,7 +170,8 @@ int wrong_products(std::mt19937& random, int trials) {
     const std::vector<T> at_once = whole.c.memory;
     whole.c.memory = before;
     for (std::int64_t i = 0; i < whole.g.m;) {
-      const std::int64_t end = std::min(whole.g.m, i + 1 + static_cast<std::int64_t>(random() % 20));
+      const std::int64_t end =
+          std::min(whole.g.m, i + 1 + static_cast<std::int64_t>(random() % 20));
       whole.multiply(i, end);
       i = end;
     }
@@ -184,7 +192,8 @@ int wrong_transposes() {
       out.fill_with([] { return 0; });
       transpose(m, n, in.memory.data(), in.stride, out.memory.data(), out.stride);
       for (std::int64_t i = 0; i < n; ++i) {
-        for (std::int64_t j = 0; j < out.stride && i * out.stride + j < std::ssize(out.memory); ++j) {
+        for (std::int64_t j = 0; j < out.stride && i * out.stride + j < std::ssize(out.memory);
+             ++j) {
           wrong += out(i, j) != (j < m ? in(j, i) : T(0));
         }
       }
