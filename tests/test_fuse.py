@@ -139,3 +139,24 @@ def test_slopes_that_are_the_same_number_everywhere(n):
     hvp = bo.hvp(lambda x: np.sum(50.0 * (1.0 - x[1:]) ** 2))(x, x)
     np.testing.assert_array_equal(hvp[1:], 100.0 * x[1:])
     assert hvp[0] == 0.0
+
+
+def test_a_chain_over_the_samples_of_a_tile():
+    """Elementwise work of each sample is done in blocks of samples, with the numbers of one."""
+
+    def loss(x, a, b):
+        m = b * a + x[0]
+        e = (m - 2.0) * (m + b) - x[1] / (1.0 + m**2)
+        return np.sqrt(e**2 + 1.0) - m**3 * x[0]
+
+    a, b = RNG.standard_normal((2, 1700))
+    x = np.array([0.3, -1.2])
+    oracle = bo.compile(loss, x, data=(a, b))
+    values = [loss(x, *row) for row in zip(a, b, strict=True)]
+    assert oracle.value(x) == pytest.approx(np.mean(values), rel=1e-13)
+    gradients = oracle.per_sample_grads(x)
+    one = bo.grad(loss)
+    for n in (0, 1, 63, 64, 511, 512, 1699):
+        np.testing.assert_allclose(gradients[n], one(x, a[n], b[n]), rtol=1e-12)
+        found = oracle.grad(x, np.arange(n + 1))
+        np.testing.assert_allclose(found, gradients[: n + 1].mean(0), rtol=1e-11, atol=1e-13)

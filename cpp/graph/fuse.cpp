@@ -6,8 +6,10 @@
 namespace buropt {
 namespace {
 
-/// Shorter arrays stay in the cache anyway.
+/// Shorter arrays stay in the cache anyway, unless there is one for every sample.
 constexpr std::int64_t kMinSize = 4096;
+/// Of a few instructions over a tile, loops of their own cost no more than what fusing takes.
+constexpr std::size_t kMinBatchedParts = 3;
 /// More parts than this, and their intermediate values would leave the cache again.
 constexpr std::size_t kMaxParts = 64;
 
@@ -42,10 +44,11 @@ class Fuser {
     }
     const bool member = is_elementwise(i);
     if (member) {
-      if (open_.empty() || open_.size() >= kMaxParts || type(i).size() != size_ ||
-          needs_finished(i)) {
+      const bool is_alike = type(i).size() == size_ && type(i).batched == is_batched_;
+      if (open_.empty() || open_.size() >= kMaxParts || !is_alike || needs_finished(i)) {
         close();
         size_ = type(i).size();
+        is_batched_ = type(i).batched;
       }
       open_.push_back(i);
       made_.insert(buffer_[at(i)]);
@@ -64,9 +67,11 @@ class Fuser {
   /// One number for each of many elements, made of as many or of a single one.
   bool is_elementwise(std::int64_t i) const {
     const Type& out = type(i);
-    if (!op(node(i).op).elementwise || out.batched || out.size() < kMinSize) return false;
+    if (!op(node(i).op).elementwise || (!out.batched && out.size() < kMinSize)) return false;
     return std::all_of(node(i).inputs.begin(), node(i).inputs.end(), [&](NodeId input) {
-      return type(input).size() == out.size() || type(input).size() == 1;
+      const Type& in = type(input);
+      return in.batched == out.batched ? in.size() == out.size() || (!in.batched && in.size() == 1)
+                                       : in.size() == 1 && !in.batched;
     });
   }
 
@@ -75,7 +80,7 @@ class Fuser {
     static const OpId sum = find_op("sum");
     static const OpId slices_vjp = find_op("slices_vjp");
     const Node& n = node(i);
-    if (n.type.batched) return false;
+    if (n.type.batched || is_batched_) return false;
     const auto fits = [&](NodeId input) { return type(input).size() == size_; };
     if (!std::all_of(n.inputs.begin(), n.inputs.end(), fits)) return false;
     if (n.op == sum) return n.type.size() == 1 && made_.contains(buffer_[at(n.inputs[0])]);
@@ -121,10 +126,10 @@ class Fuser {
   }
 
   void close() {
-    if (open_.size() > 1) {
+    if (open_.size() >= (is_batched_ ? kMinBatchedParts : 2)) {
       result_.steps.push_back({open_, true});
-    } else if (open_.size() == 1) {
-      result_.steps.push_back({open_, false});
+    } else {
+      for (const std::int64_t i : open_) result_.steps.push_back({{i}, false});
     }
     open_.clear();
     made_.clear();
@@ -158,7 +163,8 @@ class Fuser {
   std::span<const std::int32_t> buffer_;
   FusedSteps result_;
   std::vector<std::int64_t> open_;
-  std::int64_t size_ = 0;
+  std::int64_t size_ = 0;  ///< of what the open step makes
+  bool is_batched_ = false;
   std::unordered_set<std::int32_t> made_;      ///< by the open step, element by element
   std::unordered_set<std::int32_t> finished_;  ///< by its end only
   std::unordered_map<std::int32_t, View> candidates_;

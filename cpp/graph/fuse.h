@@ -1,9 +1,10 @@
 // fuse: which instructions run together, chunk by chunk.
 //
 // A chain of elementwise instructions over long arrays would read and write each intermediate value
-// in main memory. Fused, all of them handle one chunk of the arrays before the next, and what only
-// they use never leaves the first-level cache. A sum of all elements and the sum of shifted arrays
-// (slices_vjp) may end a chain; contiguous slices are read where they lie.
+// in main memory, and one over the samples of a tile in the cache. Fused, all of them handle one
+// chunk of the arrays before the next, and what only they use never leaves the first-level cache. A
+// sum of all elements and the sum of shifted arrays (slices_vjp) may end a chain; contiguous slices
+// are read where they lie.
 #pragma once
 
 #include <memory>

@@ -274,7 +274,10 @@ class Planner {
     for (const Step& step : steps_) {
       const std::int64_t i = step.nodes[0];
       if (step.fused) {
-        append(i, lower_fused(g_, step, buffer_, views_, local_));
+        Instruction instruction = lower_fused(g_, step, buffer_, views_, local_);
+        for (const std::int64_t part : step.nodes) instruction.work += work(g_.nodes[at(part)]);
+        if (stage_[at(i)] == Stage::tile) p_.work_per_sample += instruction.work;
+        append(i, std::move(instruction));
         continue;
       }
       const Node& node = g_.nodes[at(i)];

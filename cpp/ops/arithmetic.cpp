@@ -1,5 +1,6 @@
 // add, subtract, multiply, divide, negative, reciprocal, square, sqrt, cbrt.
 #include "math/elementary.h"
+#include "ops/blocks.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
 
@@ -203,6 +204,10 @@ struct Cbrt {
 std::vector<Op> arithmetic_ops() {
   return elementwise_ops<Add, Subtract, Multiply, Divide, Negative, Reciprocal, Square, Sqrt,
                          Cbrt>();
+}
+
+std::vector<BlockOp> arithmetic_block_ops() {
+  return block_ops<Add, Subtract, Multiply, Divide, Negative, Reciprocal, Square, Sqrt>();
 }
 
 }  // namespace buropt

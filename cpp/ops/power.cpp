@@ -1,5 +1,6 @@
 // power, and integer_power for constant integer exponents: no logarithm, right at 0 and below.
 #include "math/elementary.h"
+#include "ops/blocks.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
 #include "ops/indexed.h"
@@ -51,5 +52,7 @@ std::vector<Op> power_ops() {
   ops.push_back(indexed_op<IntegerPower>());
   return ops;
 }
+
+std::vector<BlockOp> power_block_ops() { return block_ops<IntegerPower>(); }
 
 }  // namespace buropt
