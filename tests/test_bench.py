@@ -248,6 +248,8 @@ def test_limits_take_the_bandwidth_of_the_nearest_size():
     assert peaks.seconds(0, 2000, "float64") == 2e-7
     assert peaks.seconds(0, 10**7, "float64") == 1e-2
     assert peaks.seconds(10**9, 2000, "float64") == 1.0
+    fast = contest.Result("gpt", "", "batch=1", flops=4e9, times={"buropt": 2.0, "jax": 4.0})
+    assert peaks.raised([fast]).seconds(10**9, 2000, "float64") == 0.5
 
 
 def test_energy_is_read_from_the_packages_counters(tmp_path):

@@ -42,9 +42,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         os.environ[datasets.FOLDER] = str(options.data.resolve())
     begin = time.perf_counter()
     peaks = None if options.quick else limits.measure()
-    results = run(options, peaks)
+    results, mistakes = run(options, peaks)
     sentences = list(report.closing(results))
     if peaks is not None:
+        peaks = peaks.raised(results)
+        for result in results:
+            if result.flops or result.bytes:
+                result.limit = peaks.seconds(result.flops, result.bytes, result.dtype)
         content = report.record(results, peaks, vars(options))
         report.write_json(content, options.out / "bench.json")
         picture.draw(results, options.out / "bench.png")
@@ -57,27 +61,32 @@ def main(argv: Sequence[str] | None = None) -> None:
     print()
     for sentence in sentences:
         print(textwrap.fill(sentence, tables.WIDTH))
+    if mistakes:
+        raise SystemExit("\n".join(mistakes))
 
 
-def run(options: argparse.Namespace, peaks: Limits | None) -> list[Result]:
-    """All cases that were asked for; a line on each."""
+def run(options: argparse.Namespace, peaks: Limits | None) -> tuple[list[Result], list[str]]:
+    """All cases that were asked for, a line on each; and which answers of buropt are wrong."""
     from experiments.bench import cases, contest, external, report
 
-    results = []
+    results, mistakes = [], []
     programs = external_commands(options.external)
     turns = 0 if options.quick else options.turns
     for case in cases.select(options.names, options.quick):
         if options.cases and not any(text in case.title for text in options.cases):
             continue
-        result = contest.run(case, options.peers, turns, options.seconds)
+        try:
+            result = contest.run(case, options.peers, turns, options.seconds)
+        except AssertionError as error:
+            print(error, flush=True)
+            mistakes.append(str(error))
+            continue
         if peaks is not None:
             external.join(result, case, programs)
-            if case.flops or case.bytes:
-                result.limit = peaks.seconds(case.flops, case.bytes, case.dtype)
         for sentence in report.lines(result):
             print(sentence, flush=True)
         results.append(result)
-    return results
+    return results, mistakes
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:

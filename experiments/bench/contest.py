@@ -135,6 +135,7 @@ class Result:
     unit: str = "s"
     flops: float = 0.0
     bytes: float = 0.0
+    dtype: str = "float64"
     note: str = ""
     times: dict[str, float] = field(default_factory=dict)
     turns: dict[str, list[float]] = field(default_factory=dict)
@@ -180,7 +181,7 @@ def run(case: Case, peers: Iterable[str] | None, turns: int, seconds: float) -> 
     """
     result = Result(
         *(case.benchmark, case.group, case.name, case.points, case.unit),
-        *(case.flops, case.bytes, case.note),
+        *(case.flops, case.bytes, case.dtype, case.note),
     )
     wanted = set(case.builds) if peers is None else {*peers, "buropt"}
     contestants: dict[str, Contestant] = {}
@@ -233,7 +234,7 @@ def _measure(
 
 
 def _compare(case: Case, answers: dict[str, Array], result: Result) -> None:
-    """Exclude peers whose answers differ; if it is buropt's, the benchmark is over."""
+    """Exclude peers whose answers differ; if it is buropt's, the case is over."""
     if not answers:
         return
     reference = case.reference if case.reference in answers else next(iter(answers))

@@ -6,13 +6,15 @@ import math
 import os
 import platform
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from experiments.bench.contest import Result
 
 _PRODUCT_SIZES = (256, 512, 1024)
 _STREAM_SIZES = (
@@ -47,6 +49,15 @@ class Limits:
         """Bytes per second of the measured working set that is nearest by its ratio."""
         at = math.log(max(n_bytes, 1))
         return min(self.bandwidths, key=lambda pair: abs(math.log(pair[0]) - at))[1]
+
+    def raised(self, results: Sequence[Result]) -> Limits:
+        """The peak of arithmetic is at least what any contestant has reached."""
+        flops = dict(self.flops)
+        for result in results:
+            if result.flops and result.times:
+                reached = result.flops / min(result.times.values())
+                flops[result.dtype] = max(flops[result.dtype], reached)
+        return replace(self, flops=flops)
 
     def seconds(self, flops: float, n_bytes: float, dtype: str) -> float:
         """The least time for so much arithmetic and memory traffic."""

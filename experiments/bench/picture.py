@@ -25,7 +25,10 @@ def draw(results: Sequence[Result], path: Path) -> None:
     if not rows:
         return
     peers = [peer for peer in peers_of(rows) if not peer.startswith("buropt")]
-    styles = {peer: (f"C{k % 10}", _MARKS[k % len(_MARKS)]) for k, peer in enumerate(peers)}
+    styles = {
+        peer: (f"C{k % 10}" if k < 10 else "black", _MARKS[k % len(_MARKS)])
+        for k, peer in enumerate(peers)
+    }
     columns = _columns(rows)
     height = 2.2 + 0.23 * max(sum(len(panel) + 3 for panel in column) for column in columns)
     figure = plt.figure(figsize=(6.5 * len(columns), height), layout="constrained")

@@ -23,12 +23,11 @@ def lines(result: Result) -> Iterator[str]:
         yield f"{result.title}: {quantity(own / result.points, result.unit)}{best}"
     elif "buropt" not in result.skipped:
         yield f"{result.title}: answers agree"
-    elif result.skipped["buropt"]:
+    else:
         yield f"{result.title}: {result.skipped['buropt']}"
         return
-    for peer, why in result.skipped.items():
-        if not why.startswith("not installed"):
-            yield f"{result.title}: without {peer}: {why}"
+    for reason in tables.excluded(result):
+        yield f"{result.title}: without {reason}"
 
 
 def all_tables(results: Sequence[Result]) -> Iterator[Table]:

@@ -167,13 +167,20 @@ def _notes(results: Sequence[Result]) -> list[str]:
     notes = list(dict.fromkeys(result.note for result in results if result.note))
     reasons: dict[str, list[str]] = {}
     for result in results:
-        for peer, why in result.skipped.items():
-            if not why.startswith("not installed"):
-                said = reasons.setdefault(f"{peer}: {why}", [])
-                said.append(result.name)
+        for reason in excluded(result):
+            reasons.setdefault(reason, []).append(result.name)
     for reason, names in reasons.items():
         notes.append(reason if len(names) == len(results) else f"{', '.join(names)}: {reason}")
     return [f"- {note}." for note in notes]
+
+
+def excluded(result: Result) -> list[str]:
+    """Peers that are installed and did not take part, with reasons: "a, b: why"."""
+    peers: dict[str, list[str]] = {}
+    for peer, why in result.skipped.items():
+        if not why.startswith("not installed"):
+            peers.setdefault(why, []).append(peer)
+    return [f"{', '.join(names)}: {why}" for why, names in peers.items()]
 
 
 def of_bars(outcomes: Sequence[Outcome]) -> Table:

@@ -58,19 +58,11 @@ def by_hand(n: int) -> Contestant:
 def buropt(n: int) -> Contestant:
     import buropt as bo
 
-    def moved(x: Any, point: Any) -> Any:
-        a, b = x + point
-        return bo.tag(graph(a, b), "value")
+    a, b = points(n).T.copy()
+    function, ones = bo.vjp(graph), np.ones(n)
 
-    oracle = bo.compile(moved, np.zeros(2), data=points(n))
-    origin = oracle.x0
+    def call() -> tuple[Any, Any, Any]:
+        value, back = function(a, b)
+        return value, *back(ones)  # every point has a value of its own
 
-    def call() -> tuple[Any, Any]:
-        values = oracle.intermediates(origin)["value"]
-        return values, oracle.per_sample_grads(origin)
-
-    def answer() -> Any:
-        values, gradients = call()
-        return peers.flat(values, gradients.T)
-
-    return Contestant(call, answer)
+    return peers.same(call)

@@ -2,7 +2,7 @@
 
 Logistic regression on the dense rows of a9a, float64, and an MLP of 69 019 parameters, float32. A
 round is the difference of gradients at two points on 32 samples of each worker, of which RandK or
-TopK sends one entry in ten; the answer is what the receiver reads, (10, d).
+TopK sends one entry in ten.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _round(
     def answer() -> Any:
         exact, message = np.array(differences()), np.array(call())
         if task == "TopK round":
-            return message
+            return np.sort(np.abs(message), axis=1)  # of two that are nearly equal either is right
         sent = message != 0  # fewer than k where differences are zero
         scaled = np.where(sent, exact * (exact.shape[1] / k), 0)
         fits = np.allclose(message, scaled, rtol=1e-3, atol=1e-5)
