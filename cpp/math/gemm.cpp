@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "math/gemm_dots.h"
 #include "math/gemm_micro.h"
 #include "math/transpose.h"
 
@@ -117,6 +118,7 @@ std::int64_t gemm_scratch(std::int64_t m, std::int64_t n, std::int64_t k,
 template <class T>
 void gemm(const Gemm<T>& g, T* scratch) noexcept {
   if (g.m == 0 || g.n == 0) return;
+  if (uses_dots(g)) return gemm_by_dots(g);
   const Plan plan = make_plan<T>(g.m, g.n, g.k, g.b_transposed);
   Gemm<T> part = g;
   std::int64_t p = 0;

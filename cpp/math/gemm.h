@@ -1,9 +1,14 @@
 // Matrix product for tall-skinny and small matrices: C = epilogue of init + op(A) op(B).
 //
-// Order of summation: the inner index p is cut into blocks of kGemmBlock. Within a block an element
-// of C is one chain of multiply-adds over p = 0, 1, ... that starts at zero; the blocks' sums are
-// added to init in order. So an element depends on its row of A, its column of B and k alone: a
-// row has the same bits however the rows are cut into tiles or dealt out to threads.
+// Order of summation. An element depends on its row of A, its column of B, k and the form that is
+// taken, which m has no part in: a row has the same bits however the rows are cut into tiles or
+// dealt out to threads.
+// - In the form of dot products (see uses_dots), the inner index p is cut into blocks of
+//   kGemmDotBlock. In a block, lane l of a register is one chain of multiply-adds over
+//   p = l, l + lanes, ... that starts at zero; then the lanes are added in pairs.
+// - Otherwise p is cut into blocks of kGemmBlock, and a block is one chain of multiply-adds over
+//   p = 0, 1, ... that starts at zero.
+// The blocks' sums are added to init in order, and the epilogue follows.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +18,7 @@
 namespace buropt {
 
 inline constexpr std::int64_t kGemmBlock = 256;
+inline constexpr std::int64_t kGemmDotBlock = 1024;
 
 /// C (m, n) = epilogue of init + op(A) (m, k) op(B) (k, n). Strides are in elements, all storage is
 /// row-major. C may not overlap A or B, nor a matrix of the epilogue in any way but by being it.
@@ -21,6 +27,8 @@ struct Gemm : GemmEpilogue<T> {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
+  /// Rows that always come together, such as those of one sample. It serves to choose the form.
+  std::int64_t sample_rows = 1;
 
   /// op(A)[i, p] = a[i * a_row + p * a_col]: (lda, 1) for A, (1, lda) for its transpose.
   const T* a = nullptr;
@@ -40,6 +48,13 @@ struct Gemm : GemmEpilogue<T> {
   const T* init = nullptr;
   std::int64_t init_row = 0;
 };
+
+/// Whether both operands lie with p contiguous, and k is long enough to sum the lanes of registers
+/// at the end, rather than to transpose B: that pays the less, the more rows there are.
+template <class T>
+bool uses_dots(const Gemm<T>& g) noexcept {
+  return g.b_transposed && g.a_col == 1 && g.k >= (g.sample_rows < 8 ? 64 : 512);
+}
 
 /// Elements of scratch that gemm needs for this or smaller m and k; zero when it reads B where it
 /// lies.

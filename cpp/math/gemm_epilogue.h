@@ -38,6 +38,10 @@ struct GemmTarget {
   const GemmEpilogue<T>* rest;  // what follows init, or nullptr
   std::int64_t row;
   std::int64_t column;
+
+  BUROPT_INLINE GemmTarget from_column(std::int64_t j) const noexcept {
+    return {c + j, ldc, init == nullptr ? nullptr : init + j, init_row, rest, row, column + j};
+  }
 };
 
 /// sum = the epilogue of kRows rows of a strip.

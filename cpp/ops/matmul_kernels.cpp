@@ -19,6 +19,7 @@ template <class T>
 Gemm<T> product(const std::int64_t* n, const T* a, const T* b, T* c, bool accumulate) {
   Gemm<T> g;
   g.m = n[0];
+  g.sample_rows = n[0];
   g.k = n[1];
   g.n = n[2];
   g.a = a;
@@ -57,12 +58,10 @@ GemmEpilogue<T> ending(const Instruction& s, const Frame& frame) noexcept {
 /// One product for all rows of the tile (or the only one, of unbatched operands).
 template <class T>
 void stacked_kernel(const Instruction& s, const Frame& frame) noexcept {
-  std::array<std::int64_t, 5> n;
-  std::copy_n(s.numbers.begin(), n.size(), n.begin());
-  n[0] *= s.rows(frame);
   const T* a = buffer_as<const T>(frame, s.in[0]);
   const T* b = buffer_as<const T>(frame, s.in[1]);
-  Gemm<T> g = product(n.data(), a, b, buffer_as<T>(frame, s.out), false);
+  Gemm<T> g = product(s.numbers.data(), a, b, buffer_as<T>(frame, s.out), false);
+  g.m *= s.rows(frame);
   static_cast<GemmEpilogue<T>&>(g) = ending<T>(s, frame);
   gemm(g, reinterpret_cast<T*>(frame.scratch));
 }

@@ -62,6 +62,7 @@ struct Problem {
     g.m = m;
     g.n = n;
     g.k = k;
+    g.sample_rows = pick(random, {1, 8});
     g.a = a.memory.data();
     g.a_row = a_transposed ? 1 : a.stride;
     g.a_col = a_transposed ? a.stride : 1;
