@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from os import PathLike
 from typing import Any, cast
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from buropt import _core
+from buropt.linearized import HessianProducts
 from buropt.objective import Array, Objective
 from buropt.oracle_data import OracleData, csr_array
 from buropt.queries import Queries
@@ -76,6 +77,34 @@ class OracleQueries(ABC):
         target = None if out is None else _rows_of(out, shape, 1)
         result = self._ask(query, [at, along.reshape(1, -1)], idx, weights, target)
         return out if out is not None else result.reshape(shape)
+
+    def hvp_at(self, x: ArrayLike) -> Callable[[ArrayLike], Array]:
+        """Products with the Hessian of `value` at x, for many directions v.
+
+        What the directions have in common is computed once, if it is a few numbers a sample, as in
+        generalized linear models: a product is then about as cheap as a gradient.
+
+        Parameters
+        ----------
+        x : array, shape (dim,)
+
+        Returns
+        -------
+        callable
+            ``product(v)`` gives an array of the shape of v: ``hvp(x, v)`` to rounding.
+        """
+        at, _ = self._vector(x, "x")
+        at = np.array(at, self.dtype)
+        products = self._products
+        if not products.is_split:
+            return lambda v: self.hvp(at, v)
+        common = products.at(at)
+
+        def product(v: ArrayLike) -> Array:
+            along, shape = self._vector(v, "v")
+            return products.times(at, common, along).reshape(shape)
+
+        return product
 
     def hessian(
         self, x: ArrayLike, idx: ArrayLike | None = None, weights: ArrayLike | None = None
@@ -320,6 +349,12 @@ class OracleQueries(ABC):
         return chosen.astype(np.int64, copy=False)
 
     # How they are asked
+
+    @cached_property
+    def _products(self) -> HessianProducts:
+        weights = self._weights_for(None, None)
+        chosen = None if weights is None else np.asarray(weights)
+        return HessianProducts(self._objective.copy(), self._samples, chosen, self.threads)
 
     @cached_property
     def _queries(self) -> Queries:

@@ -211,3 +211,15 @@ def test_what_is_not_saved(content, tmp_path):
     with pytest.raises(TypeError, match="save_arrays: "):
         bo.save_arrays(tmp_path / "x.buropt", content)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_value_is_not_written_over_by_the_last_instruction():
+    def loss(x, a):
+        margin = bo.tag(a @ x, "margin")
+        return bo.tag(np.tanh(margin), "squashed")
+
+    data = np.linspace(-1, 1, 21).reshape(7, 3)
+    oracle = bo.compile(loss, np.zeros(3), data=data)
+    found = oracle.intermediates(np.ones(3))
+    assert np.allclose(found["margin"], data.sum(axis=1))
+    assert np.allclose(found["squashed"], np.tanh(data.sum(axis=1)))

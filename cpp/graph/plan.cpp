@@ -182,11 +182,9 @@ class Planner {
         }
       }
     }
+    // Read after the last instruction of a tile, which must not write over them either.
     for (const OutputPlan& output : p_.outputs) {
-      std::int64_t& last = last_use_[at(output.buffer)];
-      if (output.per_sample && last >= 0) {
-        last = end_of_stage[static_cast<std::size_t>(Stage::tile)];
-      }
+      if (output.per_sample) last_use_[at(output.buffer)] = -1;
     }
   }
 
