@@ -154,8 +154,10 @@ def _cell(result: Result, name: str) -> str:
 
 
 def factor(ratio: float) -> str:
-    """0.123x; nothing for NaN."""
-    return f"{ratio:.2g}x" if ratio == ratio else ""
+    """0.12x; nothing for NaN."""
+    if ratio != ratio:
+        return ""
+    return f"{ratio:.0f}x" if ratio >= 10 else f"{ratio:.2g}x"
 
 
 def _share(result: Result) -> str:
@@ -212,7 +214,7 @@ def of_bars(outcomes: Sequence[Outcome]) -> Table:
 def _bound(ratio: float, is_speedup: bool) -> str:
     if not ratio or ratio != ratio:
         return "-"
-    return f"{1 / ratio:.3g}x" if is_speedup else f"{ratio:.2g}x"
+    return f"{1 / ratio:.3g}x" if is_speedup else factor(ratio)
 
 
 def _verdict(outcome: Outcome) -> str:

@@ -23,6 +23,7 @@ from experiments.bench.cases import tiny
 from experiments.bench.contest import Case, Contestant
 
 HIDDEN, BATCH = 1024, 64
+SAFE = "only buropt waits until the file is on the disk"
 
 
 @cache
@@ -47,7 +48,7 @@ def cases(quick: bool) -> Iterator[Case]:
             *("io", "activations", name),
             builds,
             tolerance=1e-4,
-            note="numpy, jax: forward pass, then numpy.save; torch: then torch.save",
+            note="numpy, jax: forward pass, then numpy.save; torch: then torch.save; " + SAFE,
         )
     functions: dict[str, dict[str, Callable[[], Pair]]] = {
         "tiny": {
@@ -69,7 +70,7 @@ def cases(quick: bool) -> Iterator[Case]:
                 reference="buropt",
                 tolerance=1e-12 if model == "tiny" else 2e-4,
                 turns=5,
-                note="casadi: Function.save; heyoka: pickle; jax: jax.export",
+                note="casadi: Function.save; heyoka: pickle; jax: jax.export; " + SAFE,
             )
 
 

@@ -25,6 +25,7 @@ class Jax(Framework):
 
     def value_and_grad(self, f: Function, x: Any) -> Contestant:
         function = self.jax.jit(self.jax.value_and_grad(partial(f, self)))
+        x = self.array(x)
 
         def call() -> Any:
             value, gradient = function(x)
@@ -35,11 +36,13 @@ class Jax(Framework):
 
     def gradient(self, f: Function, x: Any, data: Sequence[Any] = ()) -> Contestant:
         function = self.jax.jit(self.jax.grad(partial(f, self)))
+        x = self.array(x)
         return peers.same(lambda: function(x, *data).block_until_ready())
 
     def hvp(self, f: Function, x: Any, v: Any) -> Contestant:
         gradient = self.jax.grad(partial(f, self))
         function = self.jax.jit(lambda x, v: self.jax.jvp(gradient, (x,), (v,))[1])
+        x, v = self.array(x), self.array(v)
         return peers.same(lambda: function(x, v).block_until_ready())
 
     def step(self, loss: Function, params: Any, step_size: float, data: Any) -> Contestant:
