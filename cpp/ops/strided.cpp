@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "math/transpose.h"
+
 namespace buropt {
 namespace {
 
@@ -74,6 +76,21 @@ void gather_kernel(const Instruction& s, const Frame& frame) noexcept {
   }
 }
 
+/// The transposes of matrices: of numbers, [4] and [6] are the extents, [7] the stride between the rows.
+template <class T>
+void transpose_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const std::int64_t* n = s.numbers.data();
+  for (std::int64_t row = 0; row < s.rows(frame); ++row) {
+    const T* in = buffer_as<const T>(frame, s.in[0]) + row * n[0] + n[2];
+    transpose(n[6], n[4], in, n[7], buffer_as<T>(frame, s.out) + row * n[1], n[6]);
+  }
+}
+
+/// Whether the view is a matrix read by columns: extents (rows, columns), strides (1, row stride).
+bool is_transpose(const Instruction& s) {
+  return s.numbers[3] == 2 && s.numbers[5] == 1 && s.numbers[7] >= s.numbers[4];
+}
+
 template <class T>
 void scatter_kernel(const Instruction& s, const Frame& frame) noexcept {
   const std::int64_t* n = s.numbers.data();
@@ -128,7 +145,10 @@ std::int64_t StridedView::place(std::int64_t element) const {
 
 void lower_gather(const StridedView& view, const LowerContext& c, Instruction& s) {
   set_numbers(view, c, s);
-  s.run = c.out.dtype == DType::float32 ? gather_kernel<float> : gather_kernel<double>;
+  if (is_transpose(s))
+    s.run = c.out.dtype == DType::float32 ? transpose_kernel<float> : transpose_kernel<double>;
+  else
+    s.run = c.out.dtype == DType::float32 ? gather_kernel<float> : gather_kernel<double>;
 }
 
 void lower_scatter(const StridedView& view, const LowerContext& c, Instruction& s) {
