@@ -56,8 +56,27 @@ bool uses_dots(const Gemm<T>& g) noexcept {
   return g.b_transposed && g.a_col == 1 && g.k >= (g.sample_rows < 8 ? 64 : 512);
 }
 
-/// Elements of scratch that gemm needs for this or smaller m and k; zero when it reads B where it
-/// lies.
+/// Rows [i, i + m) and columns [j, j + n) of C. They have the same bits as in the whole.
+template <class T>
+Gemm<T> block_of(Gemm<T> g, std::int64_t i, std::int64_t m, std::int64_t j,
+                 std::int64_t n) noexcept {
+  const auto move = [](auto& p, std::int64_t distance) {
+    if (p != nullptr) p += distance;
+  };
+  g.m = m;
+  g.n = n;
+  move(g.a, i * g.a_row);
+  move(g.b, j * (g.b_transposed ? g.ldb : 1));
+  move(g.c, i * g.ldc + j);
+  move(g.init, i * g.init_row + j);
+  move(g.bias, j);
+  move(g.residual, i * g.residual_row + j);
+  move(g.mask, i * g.mask_row + j);
+  return g;
+}
+
+/// Elements of scratch that gemm needs for this or smaller m, n and k; zero when it reads B where
+/// it lies.
 template <class T>
 std::int64_t gemm_scratch(std::int64_t m, std::int64_t n, std::int64_t k,
                           bool b_transposed) noexcept;

@@ -45,10 +45,10 @@ BUROPT_INLINE void gemv_rows(const DenseRows<T>& a, std::int64_t i, const T* x, 
   for (std::size_t r = 0; r < kRows; ++r) z[r] = sums[r];
 }
 
-// g (strip) += sum over rows [begin, end) of r[i] * a[i].
+// g (strip) = or += sum over rows [begin, end) of r[i] * a[i].
 template <class T, class Strip>
 void gemv_t_strip(const DenseRows<T>& a, std::int64_t begin, std::int64_t end, const T* r, T* g,
-                  Strip strip) noexcept {
+                  bool adds, Strip strip) noexcept {
   constexpr int kLanes = Strip::kLanes;
   constexpr int kPacks = Strip::kPacks;
   using V = Lanes<T, kLanes>;
@@ -62,8 +62,10 @@ void gemv_t_strip(const DenseRows<T>& a, std::int64_t begin, std::int64_t end, c
     }
   }
   g += strip.begin;
+  if (adds) {
 #pragma GCC unroll 8
-  for (int q = 0; q < kPacks; ++q) sum[q] += load_lanes<T, kLanes>(g + strip.offset(q));
+    for (int q = 0; q < kPacks; ++q) sum[q] += load_lanes<T, kLanes>(g + strip.offset(q));
+  }
 #pragma GCC unroll 8
   for (int q = 0; q < kPacks; ++q) store_lanes<T, kLanes>(g + strip.offset(q), sum[q]);
 }
@@ -80,13 +82,13 @@ void gemv(const DenseRows<T>& a, const T* x, T* z) noexcept {
   for (; i < a.n; ++i) detail::gemv_rows<T, 1>(a, i, x, z + i);
 }
 
-/// g (width,) += A^T r: g[j] += sum_i a[i][j] * r[i].
+/// g (width,) += A^T r: g[j] += sum_i a[i][j] * r[i]; g = A^T r unless `adds`.
 template <class T>
-void gemv_t(const DenseRows<T>& a, const T* r, T* g) noexcept {
+void gemv_t(const DenseRows<T>& a, const T* r, T* g, bool adds) noexcept {
   for (std::int64_t begin = 0; begin < a.n; begin += kGemvBlock) {
     const std::int64_t end = std::min(a.n, begin + kGemvBlock);
     for_each_strip<T, 8>(a.width, 8, [&](auto strip) noexcept {
-      detail::gemv_t_strip<T>(a, begin, end, r, g, strip);
+      detail::gemv_t_strip<T>(a, begin, end, r, g, adds || begin > 0, strip);
     });
   }
 }

@@ -55,6 +55,29 @@ GemmEpilogue<T> ending(const Instruction& s, const Frame& frame) noexcept {
   return end;
 }
 
+/// The share of a call in `count` rows or columns: whole blocks of them.
+struct Share {
+  std::int64_t begin, size;
+
+  Share(std::int64_t count, const Frame& frame) noexcept {
+    constexpr std::int64_t kBlock = 48;
+    const std::int64_t blocks = ceil_div(count, kBlock);
+    begin = std::min(count, part_begin(blocks, frame.parts, frame.part) * kBlock);
+    size = std::min(count, part_begin(blocks, frame.parts, frame.part + 1) * kBlock) - begin;
+  }
+};
+
+/// A product, or the call's share of it: of its rows or of its columns, whichever are more.
+template <class T>
+void multiply_share(const Gemm<T>& g, const Frame& frame) noexcept {
+  auto* const scratch = reinterpret_cast<T*>(frame.scratch);
+  if (frame.parts == 1) return gemm(g, scratch);
+  const Share share(std::max(g.m, g.n), frame);
+  gemm(g.m > g.n ? block_of(g, share.begin, share.size, 0, g.n)
+                 : block_of(g, 0, g.m, share.begin, share.size),
+       scratch);
+}
+
 /// One product for all rows of the tile (or the only one, of unbatched operands).
 template <class T>
 void stacked_kernel(const Instruction& s, const Frame& frame) noexcept {
@@ -63,7 +86,7 @@ void stacked_kernel(const Instruction& s, const Frame& frame) noexcept {
   Gemm<T> g = product(s.numbers.data(), a, b, buffer_as<T>(frame, s.out), false);
   g.m *= s.rows(frame);
   static_cast<GemmEpilogue<T>&>(g) = ending<T>(s, frame);
-  gemm(g, reinterpret_cast<T*>(frame.scratch));
+  multiply_share(g, frame);
 }
 
 /// Rows of the first operand, each `width` long; a sample has one if they are picked.
@@ -107,10 +130,15 @@ void stacked_sum_kernel(const Instruction& s, const Frame& frame) noexcept {
   const T* a = buffer_as<const T>(frame, s.in[0]);
   const T* b = buffer_as<const T>(frame, s.in[1]);
   T* c = buffer_as<T>(frame, s.out);
-  if (n[2] == 1)
-    gemv_t(dense_rows<T>(s, frame, n[0], n[1]), b, c);
-  else
-    gemm(product(n.data(), a, b, c, true), reinterpret_cast<T*>(frame.scratch));
+  if (n[2] == 1) {
+    DenseRows<T> rows = dense_rows<T>(s, frame, n[0], n[1]);
+    const Share share(n[0], frame);
+    rows.values += share.begin;
+    rows.width = share.size;
+    gemv_t(rows, b, c + share.begin, frame.adds);
+  } else {
+    multiply_share(product(n.data(), a, b, c, frame.adds), frame);
+  }
 }
 
 template <class T>
@@ -119,7 +147,8 @@ void samples_sum_kernel(const Instruction& s, const Frame& frame) noexcept {
   const T* a = buffer_as<const T>(frame, s.in[0]);
   const T* b = buffer_as<const T>(frame, s.in[1]);
   for (std::int64_t row = 0; row < frame.rows; ++row) {
-    gemm(product(n, a + row * n[5], b + row * n[6], buffer_as<T>(frame, s.out), true),
+    gemm(product(n, a + row * n[5], b + row * n[6], buffer_as<T>(frame, s.out),
+                 frame.adds || row > 0),
          reinterpret_cast<T*>(frame.scratch));
   }
 }
@@ -176,9 +205,11 @@ template <class T, bool sums_stack>
 void samples_stack_kernel(const Instruction& s, const Frame& frame) noexcept {
   const std::int64_t* n = s.numbers.data();
   T* out = buffer_as<T>(frame, s.out);
+  if (sums_stack && n[kStack] == 0 && !frame.adds) std::fill_n(out, n[0] * n[2], T(0));
   for_pairs<T>(s, frame, frame.rows,
-               [&](const T* a, const T* b, std::int64_t, std::int64_t i) noexcept {
-                 multiply(n, a, b, sums_stack ? out : out + i * n[0] * n[2], true, frame);
+               [&](const T* a, const T* b, std::int64_t row, std::int64_t i) noexcept {
+                 const bool adds = frame.adds || row > 0 || (sums_stack && i > 0);
+                 multiply(n, a, b, sums_stack ? out : out + i * n[0] * n[2], adds, frame);
                });
 }
 
@@ -186,6 +217,7 @@ template <class T>
 void choose_stack(const MatmulForm& form, const LowerContext& c, Instruction& s) {
   s.numbers = {form.m, form.k, form.n, form.transpose_a, form.transpose_b, 0, 0};
   append_stack(c, form.m * form.n, s);
+  s.starts_sums = form.sums_samples;
   if (form.sums_samples)
     s.run = form.sums_stack ? samples_stack_kernel<T, true> : samples_stack_kernel<T, false>;
   else
@@ -214,8 +246,10 @@ void choose(const MatmulForm& form, const LowerContext& c, Instruction& s) {
                b_batched ? form.k * form.n : 0};
   std::int64_t m = form.m;
   std::int64_t k = form.k;
+  s.starts_sums = sums;
   if (sums) {
     const bool stacked = ta && !tb;
+    s.splits = stacked;
     if (stacked) k *= c.max_rows;
     s.run = stacked ? stacked_sum_kernel<T> : samples_sum_kernel<T>;
     if (stacked && form.n == 1 && form.k == 1) s.picks = 1;
@@ -227,6 +261,7 @@ void choose(const MatmulForm& form, const LowerContext& c, Instruction& s) {
   } else {
     if (a_batched) m *= c.max_rows;
     s.run = stacked_kernel<T>;
+    s.splits = true;
     const auto [bias, residual, relu, mask] = form.ending;
     for (const bool part : {bias, residual, relu, mask}) s.numbers.push_back(part);
   }
