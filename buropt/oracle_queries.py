@@ -210,14 +210,50 @@ class OracleQueries(ABC):
         """
         return np.stack([self.hessian(x, idx, weights) for idx, weights in self._worker_shares()])
 
+    def local_grads(
+        self, x: ArrayLike, workers: ArrayLike | None = None, idx: ArrayLike | None = None
+    ) -> Array:
+        """Gradients of workers' functions, each at a point of its own.
+
+        Parameters
+        ----------
+        x : array, shape (k, dim)
+            Row r belongs to the r-th of the workers.
+        workers : integer array, shape (k,), optional
+            All by default.
+        idx : integer array, shape (k, b), optional
+            Estimate each function from these samples of the worker; all of them by default.
+
+        Returns
+        -------
+        ndarray, shape (k, dim)
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            As `grad` does, and a ValueError if the oracle has no data.
+        """
+        points = np.asarray(x)
+        chosen = range(len(self._shards)) if workers is None else np.asarray(workers).tolist()
+        grads = np.empty((len(chosen), self.dim), self.dtype)
+        for row, i in enumerate(chosen):
+            samples = self._shards[i] if idx is None else np.asarray(idx)[row]
+            grads[row] = self.grad(points[row], samples, self._share(i, samples))
+        return grads
+
     def _worker_shares(self) -> Iterator[tuple[NDArray[np.int64], Array]]:
         """Each worker's samples, and weights with which their mean is the worker's function."""
         if self.n_samples == 0:
             raise ValueError("worker Hessians need data, and this oracle was compiled without")
-        for shard in self._shards:
-            share = np.full(shard.size, shard.size * len(self._shards) / self.n_samples, self.dtype)
-            own = self._weights_for(None, shard)
-            yield shard, share if own is None else share * np.asarray(own)
+        for i, shard in enumerate(self._shards):
+            yield shard, self._share(i, shard)
+
+    def _share(self, i: int, samples: NDArray[np.int64]) -> Array:
+        """Weights with which the mean over samples of worker i estimates its function."""
+        factor = self._shards[i].size * len(self._shards) / self.n_samples
+        share = np.full(samples.size, factor, self.dtype)
+        own = self._weights_for(None, samples)
+        return share if own is None else share * np.asarray(own)
 
     # Tagged values
 

@@ -29,13 +29,23 @@ class OracleWorkers(ABC):
         """Parts of the split of the samples; 1 without data."""
         return max(1, len(self._shards))
 
-    def worker_grads(self, x: ArrayLike, out: Array | None = None) -> Array:
+    @property
+    def shards(self) -> list[NDArray[np.int64]]:
+        """The numbers of each worker's samples; not to be written to."""
+        return self._shards
+
+    def worker_grads(
+        self, x: ArrayLike, out: Array | None = None, *, idx: ArrayLike | None = None
+    ) -> Array:
         """Gradients of all workers' functions at x, shape (n_workers, dim).
 
-        Their mean over the workers is the full gradient, for any split.
+        Their mean over the workers is the full gradient, for any split. With `idx`, (n_workers, b),
+        each is estimated from samples of the worker, as in `worker_grad_differences`.
         """
         evaluator = self._worker_evaluator("grad")
-        gradients: Array = evaluator.evaluate_workers(x, None, self._weights, out)
+        if idx is not None:
+            idx = self._own_samples(idx)
+        gradients: Array = evaluator.evaluate_workers(x, idx, self._weights, out)
         return gradients
 
     def worker_values_and_grads(

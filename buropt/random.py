@@ -37,6 +37,7 @@ class Purpose(IntEnum):
     COORDINATE = 4
     SNAPSHOT = 5
     WORKER = 6
+    SERVER = 7
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.resources
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import yaml
 
 from buropt import optim
 from buropt.build import target_of
-from buropt.compressors import RandK, TopK
+from buropt.compressors import Compressor, Message, RandK, TopK
 from buropt.optim import Optimizer
 from buropt.problems import Problem, quadratic
 from buropt.random import Key
@@ -109,3 +110,32 @@ def solution_of(problem: Problem) -> Any:
 def copies(state: Any) -> Sequence[Any]:
     """Everything in a state as arrays of their own."""
     return [np.array(part) for part in state]
+
+
+@dataclass(frozen=True)
+class Mask(Compressor):
+    """Rand1 whose coordinate on each worker is given: enumerating them gives exact expectations."""
+
+    unbiased = True
+    coordinates: tuple[int, ...] = (0, 0, 0)  # of the workers, in order
+
+    def omega(self, d: int) -> float:
+        return d - 1.0
+
+    def alpha(self, d: int) -> None:
+        return None
+
+    def bits(self, d: int, dtype: Any) -> int:
+        return 0
+
+    def compress(self, x: Any, key: Any, out: Any = None) -> Message:
+        values, rows = np.zeros_like(x), np.arange(len(x))
+        kept = list(self.coordinates)[: len(x)]
+        values[rows, kept] = x.shape[1] * x[rows, kept]
+        return Message(values, np.zeros(len(x), np.int64))
+
+
+def masks(method: Any, problem: Problem) -> list[Any]:
+    """The method with each choice of coordinates."""
+    choices = itertools.product(range(problem.dim), repeat=problem.n_workers)
+    return [replace(method, compressor=Mask(choice)) for choice in choices]

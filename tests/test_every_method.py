@@ -96,11 +96,28 @@ AS_GRADIENT_DESCENT: dict[str, dict[str, Any]] = {
     "diana": COMPRESSED,
     "marina": COMPRESSED,
     "ef21": COMPRESSED,
+    "ef14": COMPRESSED,
+    "ef21_hb": {**COMPRESSED, "momentum": 0.0},
+    "ef21_bc": {**COMPRESSED, "server_compressor": Identity()},
+    "ef21_pp": {**COMPRESSED, "p": 1},
+    "ef21_page": {**COMPRESSED, "p": 1},
+    "ef21_w": COMPRESSED,
+    "ef21_sgd": {**COMPRESSED, "batch_size": None},
+    "ef21_sgdm": {**COMPRESSED, "batch_size": None, "eta": 1},
+    "vr_marina": {**COMPRESSED, "p": 1},
+    "pp_marina": {**COMPRESSED, "clients": 4},
+    "vr_diana": {**COMPRESSED, "alpha": 0.3},
+    "dasha": COMPRESSED,
+    "dasha_page": {**COMPRESSED, "p": 1},
+    "dasha_mvr": COMPRESSED,
+    "fedavg": {"local_steps": 1},
+    "scaffold": {"local_steps": 1},
+    "proxskip": {"p": 1},
 }
 # Their steps are not a number times the gradient, or the average of old gradients even for d = 1.
 NEVER_GRADIENT_DESCENT = {
     *("adgd", "polyak_step", "armijo", "wolfe", "newton", "cubic_newton"),
-    *("adagrad", "rmsprop", "adam", "adamw", "sps", "sag", "katyusha", "lkatyusha"),
+    *("adagrad", "rmsprop", "adam", "adamw", "sps", "sag", "katyusha", "lkatyusha", "adiana"),
 }
 
 

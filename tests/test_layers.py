@@ -70,7 +70,7 @@ PYTHON_LAYERS = {
     "nn": {"trace"},
     "data": {"_core"},
     "prox": set(),
-    "problems": {"oracle", "oracle_data", "data", "tree"},
+    "problems": {"oracle", "oracle_data", "data", "random", "tree"},
     "random": {"_core"},
     "compressors": {"_core", "random"},
     "optim": {"compressors", "random"},

@@ -3,12 +3,24 @@
 from buropt.optim.adagrad import AdaGrad
 from buropt.optim.adam import Adam, AdamW
 from buropt.optim.adgd import AdGD
+from buropt.optim.adiana import ADiana
 from buropt.optim.armijo import Armijo
 from buropt.optim.base import FixedStep, Optimizer
 from buropt.optim.cubic_newton import CubicNewton
+from buropt.optim.dasha import DASHA
+from buropt.optim.dasha_mvr import DASHAMVR
+from buropt.optim.dasha_page import DASHAPAGE
 from buropt.optim.dcgd import DCGD
 from buropt.optim.diana import Diana
-from buropt.optim.ef21 import EF21 as EF21
+from buropt.optim.ef14 import EF14
+from buropt.optim.ef21 import EF21
+from buropt.optim.ef21_bc import EF21BC
+from buropt.optim.ef21_hb import EF21HB
+from buropt.optim.ef21_page import EF21PAGE
+from buropt.optim.ef21_pp import EF21PP
+from buropt.optim.ef21_sgdm import EF21SGD, EF21SGDM
+from buropt.optim.ef21_w import EF21W
+from buropt.optim.fedavg import FedAvg
 from buropt.optim.gd import GD
 from buropt.optim.heavy_ball import HeavyBall
 from buropt.optim.katyusha import Katyusha
@@ -20,21 +32,37 @@ from buropt.optim.nesterov import Nesterov
 from buropt.optim.newton import Newton
 from buropt.optim.page import PAGE
 from buropt.optim.polyak import PolyakStep
+from buropt.optim.pp_marina import PPMarina
+from buropt.optim.proxskip import ProxSkip
 from buropt.optim.rcd import RCD
 from buropt.optim.rmsprop import RMSProp
 from buropt.optim.sag import SAG
 from buropt.optim.saga import SAGA
 from buropt.optim.sarah import SARAH
+from buropt.optim.scaffold import Scaffold
 from buropt.optim.sega import SEGA
 from buropt.optim.sgd import SGD
 from buropt.optim.spider import Spider, SpiderBoost
 from buropt.optim.sps import SPS
 from buropt.optim.svrg import SVRG
+from buropt.optim.vr_diana import VRDiana
+from buropt.optim.vr_marina import VRMarina
 from buropt.optim.wolfe import Wolfe
 
 __all__ = [
+    "DASHA",
+    "DASHAMVR",
+    "DASHAPAGE",
     "DCGD",
+    "EF14",
     "EF21",
+    "EF21BC",
+    "EF21HB",
+    "EF21PAGE",
+    "EF21PP",
+    "EF21SGD",
+    "EF21SGDM",
+    "EF21W",
     "GD",
     "LSVRG",
     "PAGE",
@@ -46,6 +74,7 @@ __all__ = [
     "SGD",
     "SPS",
     "SVRG",
+    "ADiana",
     "AdGD",
     "AdaGrad",
     "Adam",
@@ -53,6 +82,7 @@ __all__ = [
     "Armijo",
     "CubicNewton",
     "Diana",
+    "FedAvg",
     "FixedStep",
     "HeavyBall",
     "Katyusha",
@@ -63,9 +93,14 @@ __all__ = [
     "NesterovSGD",
     "Newton",
     "Optimizer",
+    "PPMarina",
     "PolyakStep",
+    "ProxSkip",
     "RMSProp",
+    "Scaffold",
     "Spider",
     "SpiderBoost",
+    "VRDiana",
+    "VRMarina",
     "Wolfe",
 ]

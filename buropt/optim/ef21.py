@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from buropt.compressors import Compressor
-from buropt.optim.base import IDENTITY, Array, FixedStep, mean, unbiased_omega
+from buropt.optim.base import IDENTITY, Array, FixedStep, mean
+from buropt.optim.contractive import contraction, send_contractive, theta_beta
 
 if TYPE_CHECKING:
     from buropt.problems.base import Problem
@@ -26,7 +27,7 @@ class State(NamedTuple):
 class EF21(FixedStep[State]):
     """EF21, Richtarik, Sokolov and Fatkhullin 2021, arXiv:2106.05203.
 
-        x+        = x - step_size mean_i g_i
+        x+        = prox(x - step_size mean_i g_i)
         worker i:   c_i = C(grad f_i(x+) - g_i),   g_i+ = g_i + c_i
 
     g_i starts at C(grad f_i(x0)), or at grad f_i(x0) with `dense_start`. Step size of Theorem 1,
@@ -36,6 +37,9 @@ class EF21(FixedStep[State]):
     where E|C(x) - x|^2 <= (1 - alpha)|x|^2 and L~ = sqrt(mean_i L_i^2). With G0 = mean_i |g_i -
     grad f_i(x0)|^2 and theta = 1 - sqrt(1 - alpha), the mean of E|grad f(x_t)|^2 over t < T is at
     most 2 (f(x0) - f*) / (step_size T) + G0 / (theta T).
+
+    With psi it is EF21-Prox (arXiv:2110.03294): by the same proof f + psi + (step_size/(2 theta)) G
+    never grows with this step, and any shorter one gives a rate for the gradient mapping.
 
     An unbiased C is used as C/(1 + omega), which is contractive with alpha = 1/(1 + omega).
 
@@ -51,7 +55,7 @@ class EF21(FixedStep[State]):
 
     Notes
     -----
-    Problems: smooth.
+    Problems: smooth, with prox.
     Step size: 1/(L + L~ sqrt(beta / theta)).
     Oracle: 1 full gradient.
     Bits: 1 compressed message up, d floats down.
@@ -59,43 +63,28 @@ class EF21(FixedStep[State]):
     Source: arXiv:2106.05203, Theorem 1.
     """
 
+    proximal: ClassVar[bool] = True
+
     dense_start: bool = False
     compressor: Compressor = IDENTITY
 
     def theory(self, problem: Problem) -> EF21:
         c = problem.constants
-        alpha = contraction(self.compressor, problem.dim)
-        root = (1 + math.sqrt(1 - alpha)) / alpha - 1
-        return self.settled(problem, 1 / (c.L + c.L_tilde * root))
+        theta, beta = theta_beta(contraction(self.compressor, problem.dim))
+        return self.settled(problem, 1 / (c.L + c.L_tilde * math.sqrt(beta / theta)))
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
         grads = problem.worker_grads(x0)
         if self.dense_start:
             problem.send_dense()
             return State(x0, mean(grads), grads)
-        g_i = self._send(problem, grads, key)
+        g_i = send_contractive(problem, self.compressor, grads, key)
         return State(x0, mean(g_i), g_i)
 
     def step(self, problem: Problem, state: State, key: Key) -> State:
-        x = state.x - self.gamma * state.g
+        x = problem.prox(state.x - self.gamma * state.g, self.gamma)
         problem.broadcast()
-        g_i = state.g_i + self._send(problem, problem.worker_grads(x) - state.g_i, key)
+        g_i = state.g_i + send_contractive(
+            problem, self.compressor, problem.worker_grads(x) - state.g_i, key
+        )
         return State(x, mean(g_i), g_i)
-
-    def _send(self, problem: Problem, vectors: Array, key: Key) -> Array:
-        """What the server receives: contractive messages, (n, d)."""
-        message = problem.send(self.compressor, vectors, key)
-        if not self.compressor.unbiased:
-            return message
-        omega = unbiased_omega(self.compressor, problem.dim)
-        return message / (1 + omega) if omega > 0 else message
-
-
-def contraction(compressor: Compressor, dim: int) -> float:
-    """The alpha of the compressor, or of its scaled version when it is unbiased."""
-    if compressor.unbiased:
-        return 1 / (1 + unbiased_omega(compressor, dim))
-    alpha = compressor.alpha(dim)
-    if alpha is None:
-        raise ValueError(f"EF21 needs a contractive compressor and {compressor!r} states no alpha")
-    return alpha

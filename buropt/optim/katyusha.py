@@ -69,7 +69,7 @@ class Katyusha(FixedStep[State]):
     Oracle: 2 sample gradients; every m steps 1 full gradient.
     Bits: d floats up, d down.
     Memory: y, z, w, grad f(w), mean of y.
-    Source: arXiv:1603.05953, Algorithms 1 (option II) and 2, Theorems 2.1 and 4.1.
+    Source: arXiv:1603.05953, Algorithms 1 (option II) and 2.
     """
 
     proximal: ClassVar[bool] = True

@@ -61,7 +61,7 @@ class LKatyusha(FixedStep[State]):
     Oracle: 2 sample gradients; with probability p 1 full gradient.
     Bits: d floats up, d down.
     Memory: y, z, w, grad f(w).
-    Source: arXiv:1901.08689, Theorem 11.
+    Source: arXiv:1901.08689, Algorithm 2.
     """
 
     p: float | None = None

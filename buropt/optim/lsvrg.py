@@ -50,7 +50,7 @@ class LSVRG(FixedStep[State]):
     Oracle: 2 sample gradients; with probability p 1 full gradient.
     Bits: d floats up, d down.
     Memory: x, w, grad f(w).
-    Source: arXiv:1901.08689, Theorem 5.
+    Source: arXiv:1901.08689, Algorithm 1.
     """
 
     proximal: ClassVar[bool] = True

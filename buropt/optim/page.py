@@ -57,7 +57,7 @@ class PAGE(FixedStep[State]):
     Oracle: 2b sample gradients, or with probability p 1 full gradient; N at the start.
     Bits: d floats up, d down.
     Memory: x, g.
-    Source: arXiv:2008.10898, Theorems 1 and 3.
+    Source: arXiv:2008.10898, Theorem 1.
     """
 
     p: float | None = None

@@ -50,7 +50,7 @@ class RCD(FixedStep[State]):
     Oracle: 1 entry of the full gradient, 1/d of its cost in passes over the data.
     Bits: 1 float up, d down.
     Memory: x.
-    Source: Nesterov 2012 (SIAM J. Optim. 22), Theorem 2 and (2.17).
+    Source: Nesterov 2012 (SIAM J. Optim. 22), Theorem 2.
     """
 
     coordinates: Coordinates = "uniform"

@@ -22,6 +22,8 @@ mean f(x) - f*; the tests check the moments by enumeration.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -130,6 +132,63 @@ def permutation(key: Key, n: int) -> Index:
     order = np.argsort(key.integers(0, 2**63 - 1, n), kind="stable")
     order.setflags(write=False)
     return order
+
+
+def worker_batches(problem: Problem, batch_size: int, key: Key) -> Index:
+    """Independent uniform draws from each worker's own samples, (n_workers, batch_size)."""
+    shards = problem.oracle.shards
+    draws = key.fold(Purpose.SAMPLE).integers(0, 2**31, (len(shards), batch_size))
+    return np.stack(
+        [shard[row * len(shard) >> 31] for shard, row in zip(shards, draws, strict=True)]
+    )
+
+
+def local_batches(
+    problem: Problem, workers: Index, steps: int, batch_size: int | None, key: Key
+) -> Iterator[Index | None]:
+    """For each of a round's local steps the workers' batches (s, batch_size); None: all samples."""
+    if batch_size is None:
+        yield from itertools.repeat(None, steps)
+    else:
+        draws = worker_batches(problem, steps * batch_size, key)[workers]
+        for k in range(steps):
+            yield draws[:, k * batch_size : (k + 1) * batch_size]
+
+
+def participants(problem: Problem, clients: int | None, key: Key) -> Index:
+    """A uniform subset of the workers, in order; all for None."""
+    if clients is None or clients == problem.n_workers:
+        return np.arange(problem.n_workers)
+    return np.sort(subset(key.fold(Purpose.WORKER), problem.n_workers, clients))
+
+
+def require_clients(method: str, clients: int | None, n_workers: int) -> None:
+    """Refuse more participants than there are workers."""
+    if clients is not None and clients > n_workers:
+        raise ValueError(
+            f"{method}.clients={clients} is more than the {n_workers} workers: lower it"
+        )
+
+
+def local_smoothness(problem: Problem) -> NDArray[np.float64]:
+    """Smoothness of the functions f_ij of which f_i is the mean, (n_workers, largest shard).
+
+    f_ij is |S_i| n/N times the loss of sample j plus the regularizer. Shorter rows end in zeros.
+    """
+    shards, n_samples = problem.oracle.shards, problem.n_samples
+    L_j = problem.constants.L_samples
+    L_j = np.full(n_samples, problem.constants.L_sample_max) if L_j is None else L_j
+    table = np.zeros((len(shards), max(len(shard) for shard in shards)))
+    for i, shard in enumerate(shards):
+        table[i, : len(shard)] = max(1.0, len(shard) * len(shards) / n_samples) * L_j[shard]
+    return table
+
+
+def average_local_smoothness(problem: Problem) -> float:
+    """Sqrt of the mean of L_ij^2 over each worker's samples, then over the workers."""
+    sizes = [len(shard) for shard in problem.oracle.shards]
+    squares = np.square(local_smoothness(problem)).sum(axis=1) / sizes
+    return float(np.sqrt(np.mean(squares)))
 
 
 def sample_smoothness(problem: Problem) -> NDArray[np.float64]:

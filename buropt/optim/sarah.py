@@ -54,7 +54,7 @@ class SARAH(FixedStep[State]):
     Oracle: 2 sample gradients; every m + 1 steps 1 full gradient.
     Bits: d floats up, d down.
     Memory: x, v.
-    Source: arXiv:1703.00102, Theorem 4.
+    Source: arXiv:1703.00102, Algorithm 1.
     """
 
     m: int | None = None

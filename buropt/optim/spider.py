@@ -112,7 +112,7 @@ class Spider(SpiderBoost):
     Oracle: 2 batch_size sample gradients; every q steps 1 full gradient.
     Bits: d floats up, d down.
     Memory: x, v.
-    Source: arXiv:1807.01695, Algorithm 1 (option II), Theorem 2.
+    Source: arXiv:1807.01695, Algorithm 1 (option II).
     """
 
     epsilon: float = 0.01

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buropt.data.dataset import Array
+from buropt.random import Purpose
 
 Index = NDArray[np.integer[Any]]
 
@@ -199,19 +200,62 @@ class Problem:
         self._count(self.n_samples)
         return self._evaluate(x).worker_grads
 
-    def worker_grad_differences(self, x: Array, y: Array) -> Array:
-        """All grad f_i(x) - grad f_i(y), shape (n_workers, dim). Counts 2 n_samples gradients."""
-        self._count(2 * self.n_samples)
-        differences: Array = self.oracle.worker_grad_differences(self._point(x), self._point(y))
+    def worker_sample_grads(self, x: Array, idx: Index) -> Array:
+        """The same, each estimated from its own samples idx[i]; idx (n_workers, b).
+
+        Counts idx.size gradients.
+        """
+        self._count(idx.size)
+        grads: Array = self.oracle.worker_grads(self._point(x), idx=idx)
+        return grads
+
+    def worker_grad_differences(self, x: Array, y: Array, idx: Index | None = None) -> Array:
+        """All grad f_i(x) - grad f_i(y), (n_workers, dim), or estimates from the samples idx[i].
+
+        Counts twice as many gradients as samples.
+        """
+        self._count(2 * (self.n_samples if idx is None else idx.size))
+        points = self._point(x), self._point(y)
+        differences: Array = self.oracle.worker_grad_differences(*points, idx)
         return differences
+
+    def local_grads(
+        self, x: Array, workers: Index | None = None, idx: Index | None = None
+    ) -> Array:
+        """Gradients of the f_i of some workers, each at its own row of x: (len(workers), dim).
+
+        From all samples of these workers, or estimates from idx[row]. Counts as many gradients.
+        """
+        shards = self.oracle.shards
+        chosen = range(len(shards)) if workers is None else workers
+        self._count(sum(len(shards[i]) for i in chosen) if idx is None else idx.size)
+        grads: Array = self.oracle.local_grads(x, workers, idx)
+        return grads
 
     # --- messages, counted ---
 
-    def send(self, compressor: Compressor, x: Array, key: Key) -> Array:
-        """Workers send the rows of `x`, (n_workers, dim), compressed; what the server decodes."""
+    def send(
+        self, compressor: Compressor, x: Array, key: Key, workers: Index | None = None
+    ) -> Array:
+        """Workers send the rows of `x`, (n_workers, dim), compressed; what the server decodes.
+
+        With `workers`, a list of distinct numbers, the others send nothing: their rows are zero.
+        """
         message = compressor.compress(x, key)
-        self.counters.bits_up += float(np.add.reduce(message.bits)) / len(message.bits)
-        return message.values
+        if workers is None:
+            self.counters.bits_up += float(np.add.reduce(message.bits)) / len(message.bits)
+            return message.values
+        self.counters.bits_up += float(np.add.reduce(message.bits[workers])) / len(message.bits)
+        values = np.zeros_like(message.values)
+        values[workers] = message.values[workers]
+        return values
+
+    def broadcast_compressed(self, compressor: Compressor, x: Array, key: Key) -> Array:
+        """The server sends the vector x, (dim,), compressed, to all workers; what they decode."""
+        message = compressor.compress(np.ascontiguousarray(x[None]), key.fold(Purpose.SERVER))
+        self.counters.bits_down += float(message.bits[0])
+        values: Array = message.values[0]
+        return values
 
     def send_dense(self, n_vectors: float = 1) -> None:
         """Every worker sends `n_vectors` vectors as they are: s of n workers, s/n vectors."""
