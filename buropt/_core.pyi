@@ -254,6 +254,22 @@ def parse_libsvm(text: bytes, name: str, *, n_features: int | None = None, zero_
     `name` stands for the text in error messages (ValueError).
     """
 
+class LinearLoops:
+    """Steps of stochastic methods on a linear model over sparse rows."""
+
+    def __init__(self, graph: Graph, sources: Sequence[tuple[str, int]], dense: list, csr: list, n_samples: int) -> None: ...
+
+    @property
+    def applies(self) -> bool: ...
+
+    def saga(self, samples: object, step_size: float, l2: float, l1: float, x: object, table: object, mean: object) -> None: ...
+
+    def svrg(self, samples: object, step_size: float, l2: float, l1: float, anchor: object, mean: object, x: object) -> None: ...
+
+    def sarah(self, samples: object, step_size: float, l2: float, x: object, v: object) -> None: ...
+
+    def slopes(self, x: object, slopes: object, mean: object) -> None: ...
+
 class Value:
     """
     A number that remembers how it was computed, with micrograd's interface.

@@ -266,6 +266,21 @@ class Oracle(OracleQueries, OracleWorkers):
 
         write_oracle(path, self._parts(), data)
 
+    def _linear_loops(self) -> _core.LinearLoops:
+        """The core of `LinearLoops`."""
+        roles, dense, csr = self._objective.sources(self._samples)
+        first = len(self._spec.offsets)
+        sources = [(kind, k) for kind, k, _ in roles[first : first + len(self._samples.arrays)]]
+        graph = self._objective.functions.graph
+        loops = _core.LinearLoops(graph, sources, dense, csr, self.n_samples)
+        if not loops.applies or self._weights is not None:
+            raise ValueError(
+                "LinearLoops needs an unweighted loss phi(a @ x, ...) of one CSR row a and of "
+                "numbers, one parameter vector x, and no other use of either; for other losses "
+                "take oracle.grad(x, idx) or oracle.step"
+            )
+        return loops
+
     def _parts(self) -> Parts:
         return Parts(
             self._objective.functions,

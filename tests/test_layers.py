@@ -24,10 +24,14 @@ CPP_LAYERS = {
     "ops": {"base", "math", "ops"},
     "graph": {"base", "math", "ops", "graph"},
     "exec": {"base", "math", "ops", "graph", "exec"},
+    "inner": {"base", "math", "ops", "graph", "exec", "inner"},
     "compress": {"base", "compress"},
     "eager": {"base", "math", "eager"},
     "data": {"base", "data"},
-    "bind": {"base", "math", "ops", "graph", "exec", "compress", "data", "eager", "bind"},
+    "bind": {
+        *{"base", "math", "ops", "graph", "exec", "inner", "compress", "data", "eager"},
+        "bind",
+    },
 }
 
 # Module or package of buropt -> what it may import of buropt when it runs. (Imports for the type
@@ -41,6 +45,7 @@ PYTHON_LAYERS = {
     "objective": {"_core", "tree", "trace", "oracle_data"},
     "queries": {"_core", "objective", "oracle_data"},
     "oracle_workers": {"_core", "objective"},
+    "inner": {"_core", "objective"},
     "linearized": {"_core", "objective", "oracle_data"},
     "oracle_queries": {
         "_core",

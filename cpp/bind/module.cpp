@@ -43,5 +43,6 @@ NB_MODULE(_core, m) {
   buropt::bind_quick_call(m);
   buropt::bind_compress(m);
   buropt::bind_data(m);
+  buropt::bind_inner(m);
   buropt::bind_value(m);
 }

@@ -76,7 +76,8 @@ void gather_kernel(const Instruction& s, const Frame& frame) noexcept {
   }
 }
 
-/// The transposes of matrices: of numbers, [4] and [6] are the extents, [7] the stride between the rows.
+/// The transposes of matrices: of numbers, [4] and [6] are the extents, [7] the stride between the
+/// rows.
 template <class T>
 void transpose_kernel(const Instruction& s, const Frame& frame) noexcept {
   const std::int64_t* n = s.numbers.data();
