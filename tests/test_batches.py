@@ -110,6 +110,19 @@ def test_sums_do_not_depend_on_what_out_held():
         np.testing.assert_array_equal(f.grad(f.x0, idx, out=out), f.grad(f.x0, idx))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_threads_that_share_a_product_give_the_same_bits(dtype):
+    rng = np.random.default_rng(5)
+    p = {"W": rng.standard_normal((301, 260)) / 16, "v": rng.standard_normal(301)}
+    A = rng.standard_normal((64, 260))
+    seen = set()
+    for threads in (1, 2, 3, 7):
+        f = bo.compile(network, p, (A,), dtype=dtype, threads=threads)
+        assert f.describe()["slots"] == 1
+        seen.add(f.grad(f.x0).tobytes())
+    assert len(seen) == 1
+
+
 # A step in place
 
 
