@@ -76,6 +76,7 @@ def _first_gradient(peer: str, model: str) -> tuple[Any, Any, float]:
 
     if peer in frameworks.FRAMEWORKS:
         frameworks.get(peer)  # what it imports besides is no part of the gradient
+    startup.read_data(model)
     build = startup.builds(model)[peer]
     begin = time.perf_counter()
     contestant = build()

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 FOLDER = "BUROPT_BENCH_DATA"
 
@@ -51,6 +50,9 @@ def classification(name: str, quick: bool) -> Classification:
     file = find(shape.file)
     if file is None or quick:
         return _made_up(name, shape._replace(n_samples=300) if quick else shape)
+    # Imported late: processes that measure memory import this module.
+    import scipy.sparse as sp
+
     from buropt.data import load_libsvm
 
     data = load_libsvm(file, positive=shape.positive)
@@ -58,6 +60,8 @@ def classification(name: str, quick: bool) -> Classification:
 
 
 def _made_up(name: str, shape: Shape) -> Classification:
+    import scipy.sparse as sp
+
     rng = np.random.default_rng(0)
     n, d, k = shape[:3]
     # Columns of a row differ: one from each of k equal parts.

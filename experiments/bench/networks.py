@@ -8,6 +8,7 @@ Parameters are nested like those of `buropt.nn.models`; processes of other peers
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ def _norm(width: int) -> Any:
     return {"weight": np.ones(width, np.float32), "bias": np.zeros(width, np.float32)}
 
 
+@cache
 def mlp_samples(batch: int, text: Path | None = None) -> tuple[Any, Any]:
     """Characters (batch, 16) before each of `batch` random places in names, and those there.
 
@@ -74,26 +76,28 @@ def mlp_samples(batch: int, text: Path | None = None) -> tuple[Any, Any]:
     if text is None:
         tokens = rng.integers(0, MLP_VOCABULARY, (batch, MLP_CONTEXT + 1))
     else:
-        letters = np.frombuffer(text.read_bytes().strip(), np.uint8).astype(np.int64)
-        codes = np.where(letters == ord("\n"), 0, letters - ord("a") + 1)
-        starts = rng.integers(0, len(codes) - MLP_CONTEXT - 1, batch)
-        tokens = codes[starts[:, None] + np.arange(MLP_CONTEXT + 1)]
+        letters = np.frombuffer(text.read_bytes().strip(), np.uint8)
+        starts = rng.integers(0, len(letters) - MLP_CONTEXT - 1, batch)
+        windows = letters[starts[:, None] + np.arange(MLP_CONTEXT + 1)].astype(np.int64)
+        tokens = np.where(windows == ord("\n"), 0, windows - ord("a") + 1)
         # What stands before the last end of a name belongs to another one.
         ends = np.maximum.accumulate((tokens[:, -2::-1] == 0), 1)[:, ::-1]
         tokens[:, :-1][ends] = 0
     return np.ascontiguousarray(tokens[:, :-1]), np.ascontiguousarray(tokens[:, -1])
 
 
+@cache
 def gpt_samples(batch: int, text: Path | None = None) -> tuple[Any, Any]:
     """Characters and those that follow, both (batch, 8); random ones without a file of text."""
     rng = np.random.default_rng(1)
     if text is None:
         tokens = rng.integers(0, GPT_VOCABULARY, (batch, GPT_CONTEXT + 1))
     else:
-        letters = np.frombuffer(text.read_bytes(), np.uint8)
-        codes = np.unique(letters, return_inverse=True)[1]
-        starts = rng.integers(0, len(codes) - GPT_CONTEXT - 1, batch)
-        tokens = codes[starts[:, None] + np.arange(GPT_CONTEXT + 1)]
+        content = text.read_bytes()
+        letters = np.frombuffer(content, np.uint8)
+        starts = rng.integers(0, len(letters) - GPT_CONTEXT - 1, batch)
+        windows = letters[starts[:, None] + np.arange(GPT_CONTEXT + 1)]
+        tokens = np.searchsorted(np.array(sorted(set(content)), np.uint8), windows)
     return np.ascontiguousarray(tokens[:, :-1]), np.ascontiguousarray(tokens[:, 1:])
 
 

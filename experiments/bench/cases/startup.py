@@ -12,7 +12,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from experiments.bench import child, frameworks
+from experiments.bench import child, datasets, frameworks, networks
 from experiments.bench.cases import gpt, mlp, tiny
 from experiments.bench.contest import Build, Case, Contestant
 
@@ -31,6 +31,14 @@ def builds(model: str) -> Mapping[str, Build]:
         "buropt": tiny.buropt,
         **frameworks.each(lambda peer: peer.value_and_grad(tiny.of_vector, tiny.POINT)),
     }
+
+
+def read_data(model: str) -> None:
+    """Read what the contestants of a model are given; it is kept."""
+    if model == "gpt":
+        networks.gpt_samples(BATCH, datasets.find("input.txt"))
+    if model == "mlp":
+        networks.mlp_samples(BATCH, datasets.find("names.txt"))
 
 
 def cases(quick: bool) -> Iterator[Case]:
