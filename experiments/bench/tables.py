@@ -258,6 +258,8 @@ def means(results: Sequence[Result]) -> list[str]:
     lines = []
     timed = [result for result in results if result.unit == "s" and result.benchmark != "threads"]
     for peer in peers_of(timed):
+        if peer.startswith("buropt"):
+            continue
         ratios = [ratio for result in timed if (ratio := result.ratio(peer)) == ratio]
         if ratios:
             lines.append(f"{peer}: {geometric_mean(ratios):.3g}x over {len(ratios)} cases")
