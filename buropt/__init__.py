@@ -28,6 +28,7 @@ from buropt.autodiff import jacobian as jacobian
 from buropt.autodiff import jvp as jvp
 from buropt.autodiff import value_and_grad as value_and_grad
 from buropt.autodiff import vjp as vjp
+from buropt.autodiff import vmap as vmap
 from buropt.oracle import Oracle as Oracle
 from buropt.oracle import compile as compile
 from buropt.trace import DisconnectedInputWarning as DisconnectedInputWarning
@@ -88,4 +89,5 @@ __all__ = [
     "tag",
     "value_and_grad",
     "vjp",
+    "vmap",
 ]

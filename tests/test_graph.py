@@ -81,6 +81,23 @@ def test_one_number_repeated_over_an_array_is_computed_with_once():
     assert "exp(%0)  float64 ()" in str(b.build([total], ["y"]))
 
 
+def test_what_all_samples_share_is_computed_once():
+    b = builder()
+    x = b.input("x", (3,))
+    total = b.emit("add", [b.emit("to_batched", [x]), b.emit("exp", [b.emit("to_batched", [x])])])
+    assert "exp(%0)  float64 (3,)" in str(b.build([total], ["y"]))
+
+
+@pytest.mark.parametrize("divisor", [2.0, -0.25, 2.0**60])
+def test_division_by_a_power_of_two_is_a_product(divisor):
+    b = builder()
+    y = b.emit("divide", [b.input("x", (4,)), b.constant(divisor)])
+    assert "multiply" in str(b.build([y], ["y"]))
+    x = np.array([3.0, -0.0, 5e-324, np.inf])
+    np.testing.assert_array_equal(run(b, [y], x)[0], x / divisor)
+    assert "divide" in str(b.build([b.emit("divide", [b.input("z", ()), b.constant(3.0)])], ["y"]))
+
+
 def test_arrangements_that_change_nothing_disappear():
     b = builder()
     x = b.input("x", (2, 3))

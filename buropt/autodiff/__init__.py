@@ -16,6 +16,7 @@ from buropt.autodiff.derivative import jacobian as jacobian
 from buropt.autodiff.derivative import jvp as jvp
 from buropt.autodiff.derivative import value_and_grad as value_and_grad
 from buropt.autodiff.derivative import vjp as vjp
+from buropt.autodiff.derivative import vmap as vmap
 
 __all__ = [
     "CacheInfo",
@@ -29,4 +30,5 @@ __all__ = [
     "jvp",
     "value_and_grad",
     "vjp",
+    "vmap",
 ]

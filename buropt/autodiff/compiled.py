@@ -21,7 +21,6 @@ from types import FrameType, FunctionType, MethodType
 from typing import Any, NamedTuple, cast
 
 from buropt import _core
-from buropt.autodiff.jacobian import RowsProgram
 from buropt.autodiff.program import Program, gradient_dtype
 from buropt.autodiff.transforms import Recorded, Transform
 from buropt.trace import DisconnectedInputWarning, Trace, TraceError, Tracer
@@ -201,13 +200,19 @@ class Compiled:
             (path, kind) for path, kind in zip(paths, kinds, strict=True) if isinstance(kind, Input)
         ]
         inputs = [kind for _, kind in named]
+        axes = self._transform.axes(arguments)
         dtype = common_dtype(inputs)
         with Trace(dtype) as trace:
             leaves = list(arguments.leaves)
             for k, kind in enumerate(kinds):
                 if isinstance(kind, Input):
+                    shape = _without(kind.shape, axes[k])
                     leaves[k] = trace.input(
-                        paths[k], kind.shape, kind=kind.kind, is_array=kind.is_array
+                        paths[k],
+                        shape,
+                        batched=axes[k] is not None,
+                        kind=kind.kind,
+                        is_array=kind.is_array and (axes[k] is None or len(shape) > 0),
                     )
             nodes = [
                 leaf.node
@@ -217,19 +222,30 @@ class Compiled:
             recorded = self._transform.record(trace, arguments.with_leaves(leaves), is_whole=True)
         self._warn_disconnected(trace, recorded, paths, leaves)
         graph = trace.builder.build([leaf.node for leaf in recorded.leaves], recorded.names)
-        blocks = recorded.blocks
-        shapes = tuple(leaf.shape for leaf in recorded.leaves) if blocks is None else blocks.shapes
+        batch = recorded.batch
+        input_axes = [
+            axis for axis, kind in zip(axes, kinds, strict=True) if isinstance(kind, Input)
+        ]
         program: Any
-        if blocks is None:
+        if batch is None:
             program = _core.Program(graph)
         else:
-            program = RowsProgram(graph, [(path, kind.shape) for path, kind in named], blocks)
+            program = batch.program(
+                graph,
+                [
+                    (path, _without(kind.shape, axis), axis is not None)
+                    for (path, kind), axis in zip(named, input_axes, strict=True)
+                ],
+            )
         return Program(
             program=program,
             dtype=dtype,
+            axes=tuple((k, axis) for k, axis in enumerate(input_axes) if axis),
             masks=tuple(k for k, kind in enumerate(inputs) if kind.kind == "b"),
             integers=trace.indices.inputs_among(nodes),
-            shapes=shapes,
+            arrays=(True,) * len(recorded.like)
+            if batch is not None
+            else tuple(leaf.shape != () for leaf in recorded.leaves),
             dtypes=tuple(
                 dtype if k is None else gradient_dtype(cast(Input, kinds[k]), dtype)
                 for k in recorded.like
@@ -263,3 +279,8 @@ class Compiled:
                 trace.lift(leaf)  # refuses one of another recording
         recorded = self._transform.record(trace, arguments, is_whole=False)
         return recorded.structure.unflatten([trace.fresh(leaf) for leaf in recorded.leaves])
+
+
+def _without(shape: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
+    """The shape of a sample of an array that has them along this axis."""
+    return shape if axis is None else shape[:axis] + shape[axis + 1 :]

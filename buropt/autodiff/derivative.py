@@ -13,6 +13,7 @@ import numpy as np
 from buropt import _core
 from buropt.autodiff.compiled import Compiled, Derivative, Direct
 from buropt.autodiff.jacobian import Hessian, Jacobian
+from buropt.autodiff.mapped import InAxes, Mapped
 from buropt.autodiff.transforms import (
     Forward,
     Gradient,
@@ -141,6 +142,46 @@ def hessian(fun: Function, argnums: int | Sequence[int] = 0) -> Derivative:
     return Direct(Hessian(fun, argnums))
 
 
+def vmap(fun: Function, in_axes: InAxes = 0, out_axes: int = 0) -> Derivative:
+    """The function of one sample as a function of many, which one program computes together.
+
+    ::
+
+        values, gradients = bo.vmap(bo.value_and_grad(f))(points)       # (n,) and (n, d) of (n, d)
+        bo.vmap(bo.grad(loss), in_axes=(None, 0))(x, samples)           # of all samples at one x
+
+    Parameters
+    ----------
+    fun : callable
+        Written for one sample: arrays without the axis of the samples. It may be a derivative,
+        such as ``bo.grad(f)``, and returns an array or number, or dicts, lists and tuples of them.
+    in_axes : int, None, or sequence of them
+        The axis of each positional argument along which the samples lie; None for an argument
+        that all samples share. One for all arguments, or one for each; of a nested argument, for
+        all arrays in it. Arrays given by name have the samples along their first axis.
+    out_axes : int
+        Where the results have that axis.
+
+    Returns
+    -------
+    callable
+        `mapped(*args, out=None, **kwargs)`. Results are floats of the arguments' dtype, one along
+        `out_axes` for each sample; each is computed as for the sample alone, up to rounding.
+
+    Raises
+    ------
+    TraceError
+        (a TypeError) If an argument has no such axis, lengths along the axes differ, or there are
+        no samples; and as `grad` does.
+
+    Notes
+    -----
+    Within another traced function, the samples are recorded one after another, which takes time and
+    memory for each. For the mean over many samples compile an oracle instead (`buropt.compile`).
+    """
+    return Direct(Mapped(fun, in_axes, out_axes))
+
+
 @overload
 def jvp(fun: Function) -> Derivative: ...
 @overload
@@ -248,4 +289,14 @@ def _copy(leaf: Any) -> Any:
     return leaf.copy() if isinstance(leaf, np.ndarray) and not isinstance(leaf, Tracer) else leaf
 
 
-__all__ = ["TraceError", "grad", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
+__all__ = [
+    "TraceError",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]

@@ -49,7 +49,7 @@ class Jacobian(ByArgument):
                 for derivative in _derivatives(trace, copies, values, forms, number)
             ]
             names = [f"derivative {k}" for k in range(len(leaves))]
-            blocks = forms
+            batch = forms
         else:
             rows = [
                 _derivatives(trace, copies, values, forms, k) for k in range(forms.n_directions)
@@ -63,9 +63,9 @@ class Jacobian(ByArgument):
                 for value in structure.paths("value")
                 for k in arguments.by
             ]
-            blocks = None
+            batch = None
         like: list[int | None] = [None] * (len(values) * len(copies.variables))
-        return Recorded(leaves, whole, names, like, arguments.by, checked, 0, whole, blocks)
+        return Recorded(leaves, whole, names, like, arguments.by, checked, 0, whole, batch)
 
     def _outputs(
         self, trace: Trace, arguments: Arguments, copies: Copies
@@ -115,10 +115,9 @@ class Blocks:
         """How many unit vectors there are."""
         return _total(self.sources)
 
-    @cached_property
-    def shapes(self) -> tuple[Shape, ...]:
-        """Of the blocks, those of a value together."""
-        return tuple(value + variable for value in self.values for variable in self.variables)
+    def program(self, graph: _core.Graph, inputs: Sequence[tuple[str, Shape, bool]]) -> RowsProgram:
+        """Gives the blocks for the inputs."""
+        return RowsProgram(graph, inputs, self)
 
     def cut(self, derivatives: Sequence[Any]) -> list[Any]:
         """The blocks of the Jacobian from the derivatives along all unit vectors.
@@ -142,14 +141,16 @@ class Blocks:
 class RowsProgram:
     """A program whose batch are the unit vectors."""
 
-    def __init__(self, graph: _core.Graph, inputs: Sequence[tuple[str, Shape]], blocks: Blocks):
+    def __init__(
+        self, graph: _core.Graph, inputs: Sequence[tuple[str, Shape, bool]], blocks: Blocks
+    ) -> None:
         self._blocks = blocks
         self._dtype = np.dtype(graph.dtype)
         self._numbers = np.arange(blocks.n_directions).astype(self._dtype)
         self._empty = [None] * len(blocks.targets)
         self._query = _core.Query(
             graph,
-            [*((name, shape, False) for name, shape in inputs), ("direction", (), True)],
+            [*inputs, ("direction", (), True)],
             [(f"derivative {k}", shape, True) for k, shape in enumerate(blocks.targets)],
             [*(("vector", k, 0) for k in range(len(inputs))), ("rows", len(inputs), 0)],
             [(k, 0) for k in range(len(blocks.targets))],
@@ -164,12 +165,6 @@ class RowsProgram:
         arrays = [np.asarray(leaf, self._dtype) for leaf in leaves]
         derivatives: Any = self._query([*arrays, self._numbers], None, None, 1.0, self._empty)
         return [np.ascontiguousarray(block) for block in self._blocks.cut(derivatives)]
-
-    def run(self, leaves: tuple[Any, ...], out: list[Array]) -> list[Array]:
-        """The same, written into arrays."""
-        for target, block in zip(out, self(*leaves), strict=True):
-            target[...] = block
-        return out
 
 
 def _derivatives(

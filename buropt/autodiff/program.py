@@ -28,11 +28,15 @@ class Program:
     program : _core.Program
     dtype : numpy.dtype
         The graph's dtype.
+    axes : tuple of (int, int)
+        The inputs whose samples lie along another axis than the first, and that axis.
     masks : tuple of int
         The inputs that are boolean arrays.
     integers : tuple of (int, IntegerInput)
         The inputs that are arrays of integers, and what is required of them.
-    shapes, dtypes : tuple
+    arrays : tuple of bool
+        Whether each result is an array and not a number.
+    dtypes : tuple of numpy.dtype
         Of each result.
     structure : Structure
         The containers of the results.
@@ -44,9 +48,10 @@ class Program:
 
     program: Any
     dtype: np.dtype[Any]
+    axes: tuple[tuple[int, int], ...]
     masks: tuple[int, ...]
     integers: tuple[tuple[int, IntegerInput], ...]
-    shapes: tuple[tuple[int, ...], ...]
+    arrays: tuple[bool, ...]
     dtypes: tuple[np.dtype[Any], ...]
     structure: Structure
     first_out: int
@@ -69,14 +74,16 @@ class Program:
     def run(self, leaves: Sequence[Any], out: Any) -> Any:
         """Evaluate, and put the results into new arrays or into `out`."""
         inputs = list(leaves)
+        for k, axis in self.axes:
+            inputs[k] = np.moveaxis(inputs[k], axis, 0)
         for k in self.masks:
             inputs[k] = np.asarray(inputs[k], self.dtype)
         for k, integers in self.integers:
             integers.check(inputs[k])
         results = [
-            result.astype(dtype, copy=False) if shape else dtype.type(result)
-            for result, shape, dtype in zip(
-                self.program(*inputs), self.shapes, self.dtypes, strict=True
+            result.astype(dtype, copy=False) if is_array else dtype.type(result)
+            for result, is_array, dtype in zip(
+                self.program(*inputs), self.arrays, self.dtypes, strict=True
             )
         ]
         if out is None:

@@ -11,18 +11,25 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from buropt import _core
 from buropt.trace import Trace, TraceError, Tracer
 from buropt.trace.arguments import Arguments, parameter_names
 from buropt.trace.errors import definition, function_name
 from buropt.trace.operators import Memory
 from buropt.tree import Structure
 
-if TYPE_CHECKING:
-    from buropt.autodiff.jacobian import Blocks
-
 LEAF = Structure("leaf")
+
+
+class Batch(Protocol):
+    """What becomes of batched leaves."""
+
+    def program(
+        self, graph: _core.Graph, inputs: Sequence[tuple[str, tuple[int, ...], bool]]
+    ) -> Any:
+        """Something that gives the results for the inputs: name, shape, and whether batched."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +54,8 @@ class Recorded:
         The results from here on are what an `out` receives.
     out_structure : Structure or None
         The containers of `out`.
-    blocks : Blocks or None
-        Given if the leaves are batched: how to cut a Jacobian from them.
+    batch : Batch or None
+        Given if the leaves are batched.
     """
 
     leaves: list[Tracer]
@@ -59,7 +66,7 @@ class Recorded:
     values: list[Tracer]
     first_out: int = 0
     out_structure: Structure | None = None
-    blocks: Blocks | None = None
+    batch: Batch | None = None
 
 
 class Transform(ABC):
@@ -85,6 +92,10 @@ class Transform(ABC):
     @abstractmethod
     def argnums(self, n_args: int) -> tuple[int, ...]:
         """The positional arguments that must hold real numbers."""
+
+    def axes(self, arguments: Arguments) -> list[int | None]:
+        """By leaf, the axis along which the samples of a batch lie, if there is one."""
+        return [None] * len(arguments.leaves)
 
     @abstractmethod
     def record(self, trace: Trace, arguments: Arguments, *, is_whole: bool) -> Recorded:

@@ -99,6 +99,11 @@ class Arguments:
             self.by += range(ends[k], ends[k + 1])
             self.by_structures.append(of_args.children[k])
 
+    @property
+    def n_args(self) -> int:
+        """How many positional arguments there are."""
+        return len(self._ends) - 1
+
     def leaves_of(self, argument: int) -> list[int]:
         """The leaves of a positional argument."""
         return list(range(self._ends[argument], self._ends[argument + 1]))

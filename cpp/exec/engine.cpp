@@ -53,6 +53,7 @@ Engine::Engine(std::shared_ptr<const Graph> graph, std::vector<InputRole> inputs
     irregular_.push_back(is_irregular(csr.row_starts, data_.n_samples));
   }
   find_accumulators();
+  find_direct_rows();
   find_picked();
   for (std::size_t k = 0; k < program_.input_buffers.size(); ++k) {
     if (inputs_[k].kind == InputRole::vector) call_buffers_.push_back(program_.input_buffers[k]);
@@ -82,6 +83,18 @@ void Engine::find_accumulators() {
   }
   all_direct_ = std::all_of(accumulators_.begin(), accumulators_.end(),
                             [](const Accumulator& a) { return a.output >= 0; });
+}
+
+/// Values of each sample that the caller wants in rows without gaps are made there.
+void Engine::find_direct_rows() {
+  std::vector<bool> taken(program_.places.size(), false);
+  for (std::size_t k = 0; k < program_.outputs.size(); ++k) {
+    const OutputPlan& plan = program_.outputs[k];
+    const bool is_dense = outputs_[k].row_stride * size_of(program_.dtype) == plan.bytes;
+    if (!plan.per_sample || !is_dense || taken[at(plan.buffer)]) continue;
+    direct_[k] = program_.places[at(plan.buffer)].where == Where::tile;
+    taken[at(plan.buffer)] = true;
+  }
 }
 
 /// Data whose every reader picks the rows itself are not copied together.
@@ -143,8 +156,11 @@ std::pair<std::int64_t, std::int64_t> Engine::partition(std::int64_t count) cons
       std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(slots, 1))));
   // Tiles as even as possible.
   const std::int64_t in_slot = ceil_div(count, slots);
-  const std::int64_t rows = std::max<std::int64_t>(
+  std::int64_t rows = std::max<std::int64_t>(
       1, ceil_div(in_slot, std::max<std::int64_t>(1, ceil_div(in_slot, program_.max_rows))));
+  // Whole blocks of samples fill the registers.
+  constexpr std::int64_t kBlock = 64;
+  if (rows > kBlock) rows = std::min(program_.max_rows, ceil_div(rows, kBlock) * kBlock);
   return {rows, std::clamp<std::int64_t>(ceil_div(count, rows), 1, slots)};
 }
 

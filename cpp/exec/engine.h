@@ -98,6 +98,7 @@ class Engine {
 
   std::unique_ptr<Workspace> new_workspace() const;
   void find_accumulators();
+  void find_direct_rows();
   void find_picked();
   void run_scalar(std::span<const std::byte* const> vectors, const Batch& batch,
                   Workspace& workspace) const;
@@ -127,8 +128,8 @@ class Engine {
   Data data_;
   std::int64_t work_per_sample_ = 0;
   std::vector<Accumulator> accumulators_;
-  std::vector<bool> direct_;  ///< by output: it is summed up where the caller wants it
-  bool all_direct_ = false;   ///< so is every accumulator
+  std::vector<bool> direct_;                ///< by output: it is made where the caller wants it
+  bool all_direct_ = false;                 ///< so is every accumulator
   std::vector<std::int32_t> call_buffers_;  ///< whose addresses change from call to call
   std::vector<bool> picked_;  ///< by input: its rows are read where they lie in the data
   /// By CSR array: the lengths of its rows vary so much that an order of the rows pays.

@@ -63,7 +63,7 @@ void Engine::copy_rows(const Batch& batch, std::int64_t from, std::int64_t rows,
                        const ThreadState& state) const {
   for (std::size_t k = 0; k < outputs_.size(); ++k) {
     const OutputPlan& plan = program_.outputs[k];
-    if (!plan.per_sample) continue;
+    if (!plan.per_sample || direct_[k]) continue;
     const std::int64_t stride = outputs_[k].row_stride * size_of(program_.dtype);
     const std::byte* row = state.buffers[at(plan.buffer)];
     std::byte* to = output(batch, k) + from * stride;

@@ -257,6 +257,11 @@ void Engine::bind_rows(const Run& run, const Batch& batch, std::int64_t from, st
       buffer = program_.dtype == DType::float32 ? rows_of(state.csr32[k]) : rows_of(state.csr64[k]);
     }
   }
+  for (std::size_t k = 0; program_.has_per_sample_output && k < outputs_.size(); ++k) {
+    const OutputPlan& plan = program_.outputs[k];
+    if (!plan.per_sample || !direct_[k]) continue;
+    state.buffers[at(plan.buffer)] = output(batch, k) + from * plan.bytes;
+  }
 }
 
 }  // namespace buropt

@@ -1,4 +1,6 @@
 // add, subtract, multiply, divide, negative, reciprocal, square, sqrt, cbrt.
+#include <cmath>
+
 #include "math/elementary.h"
 #include "ops/blocks.h"
 #include "ops/elementwise.h"
@@ -33,6 +35,13 @@ NodeId product_of_negated(Emitter& e, std::string_view name, NodeId a, NodeId b)
   if (minus_a != kNone) return e.emit("negative", {e.emit(name, {minus_a, b})});
   if (minus_b != kNone) return e.emit("negative", {e.emit(name, {a, minus_b})});
   return kNone;
+}
+
+/// Whether dividing by it gives the same bits as multiplying by its reciprocal.
+bool is_power_of_two(double number) {
+  constexpr int kMaxExponent = 100;  // of a float, whose reciprocal is a normal number as well
+  int exponent = 0;
+  return std::abs(std::frexp(number, &exponent)) == 0.5 && std::abs(exponent) < kMaxExponent;
 }
 
 struct Add {
@@ -111,7 +120,13 @@ struct Divide {
     return a / b;
   }
   static NodeId identity(Emitter& e, std::span<const NodeId> in) {
-    return neutral(e, in[0], in[1], 1);
+    const NodeId found = neutral(e, in[0], in[1], 1);
+    if (found != kNone) return found;
+    const std::optional<double> b = e.uniform_value(in[1]);
+    const Type type = e.type(in[1]);
+    if (!b || !is_power_of_two(*b) || type.size() != 1) return kNone;
+    if (type.shape.rank() > e.type(in[0]).shape.rank()) return kNone;
+    return e.emit("multiply", {in[0], e.constant(1 / *b, type.dtype)});
   }
   template <class T>
   static T slope_a(T, T b, T) {

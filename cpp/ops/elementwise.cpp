@@ -34,6 +34,24 @@ NodeId repeated(const Emitter& e, NodeId operand) {
   return e.type(source).size() == 1 ? source : kNone;
 }
 
+/// What all samples share of an operand, or kNone.
+NodeId shared(const Emitter& e, NodeId operand) {
+  static const OpId to_batched = find_op("to_batched");
+  const Definition d = e.definition(operand);
+  if (d.op == to_batched) return d.inputs[0];
+  return e.type(operand).batched ? kNone : operand;
+}
+
+/// The operands as `source` gives them, if it does so for all and changes one at least.
+std::optional<std::vector<NodeId>> sources(const Emitter& e, std::span<const NodeId> operands,
+                                           NodeId (*source)(const Emitter&, NodeId)) {
+  std::vector<NodeId> result;
+  for (const NodeId operand : operands) result.push_back(source(e, operand));
+  if (std::find(result.begin(), result.end(), kNone) != result.end()) return std::nullopt;
+  if (std::equal(result.begin(), result.end(), operands.begin())) return std::nullopt;
+  return result;
+}
+
 }  // namespace
 
 NodeId simplify(Emitter& e, std::string_view name, std::span<const NodeId> inputs) {
@@ -53,11 +71,12 @@ NodeId simplify(Emitter& e, std::string_view name, std::span<const NodeId> input
       operand = kept;
   }
   if (changed) return e.emit(find_op(name), operands, {});
-  // What is the same number everywhere is computed once.
-  std::vector<NodeId> numbers;
-  for (const NodeId operand : operands) numbers.push_back(repeated(e, operand));
-  if (numbers != operands && std::find(numbers.begin(), numbers.end(), kNone) == numbers.end()) {
-    const NodeId number = e.emit(find_op(name), numbers, {});
+  // What is the same for all samples, or the same number everywhere, is computed once.
+  if (const auto found = sources(e, operands, shared)) {
+    return e.emit("to_batched", {e.emit(find_op(name), *found, {})});
+  }
+  if (const auto found = sources(e, operands, repeated)) {
+    const NodeId number = e.emit(find_op(name), *found, {});
     return e.emit("broadcast_to", {number}, Attributes({out.shape.begin(), out.shape.end()}));
   }
   if (plan_loop(types_of(e, operands), out)) return kNone;

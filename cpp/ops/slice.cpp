@@ -85,9 +85,7 @@ void slices_vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
   const std::int64_t size = *n++;
   std::fill_n(out, s.rows(frame) * size, T(0));
   for (const std::int32_t in : s.in) {
-    for (std::int64_t row = 0; row < s.rows(frame); ++row) {
-      add_to_view(n, buffer_as<const T>(frame, in), out, row);
-    }
+    add_to_view(n, buffer_as<const T>(frame, in), out, s.rows(frame));
     n += view_length(n);
   }
 }

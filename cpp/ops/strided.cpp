@@ -60,18 +60,21 @@ void for_runs(const std::int64_t* numbers, F&& f) {
   }
 }
 
-template <class T>
-void gather_kernel(const Instruction& s, const Frame& frame) noexcept {
-  const std::int64_t* n = s.numbers.data();
-  for (std::int64_t row = 0; row < s.rows(frame); ++row) {
-    const T* in = buffer_as<const T>(frame, s.in[0]) + row * n[0];
-    T* out = buffer_as<T>(frame, s.out) + row * n[1];
-    for_runs(n, [&](std::int64_t to, std::int64_t from, std::int64_t count, std::int64_t stride) {
-      if (stride == 1) {
-        std::copy_n(in + from, count, out + to);
-      } else {
-        for (std::int64_t i = 0; i < count; ++i) out[to + i] = in[from + i * stride];
-      }
+/// Calls f(contiguous, strided, n, their steps) for runs that together are all rows: along the
+/// samples where there is little of each, and else within each of them.
+template <class F>
+void for_rows(const std::int64_t* numbers, std::int64_t contiguous, std::int64_t strided,
+              std::int64_t rows, F&& f) {
+  constexpr std::int64_t kFew = 8;
+  if (contiguous > 0 && contiguous <= kFew && rows > contiguous) {
+    for_runs(numbers, [&](std::int64_t c, std::int64_t s, std::int64_t n, std::int64_t stride) {
+      for (std::int64_t i = 0; i < n; ++i) f(c + i, s + i * stride, rows, contiguous, strided);
+    });
+    return;
+  }
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for_runs(numbers, [&](std::int64_t c, std::int64_t s, std::int64_t n, std::int64_t stride) {
+      f(row * contiguous + c, row * strided + s, n, std::int64_t{1}, stride);
     });
   }
 }
@@ -93,16 +96,34 @@ bool is_transpose(const Instruction& s) {
 }
 
 template <class T>
+void gather_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const std::int64_t* numbers = s.numbers.data();
+  const T* in = buffer_as<const T>(frame, s.in[0]);
+  T* out = buffer_as<T>(frame, s.out);
+  for_rows(numbers, numbers[1], numbers[0], s.rows(frame),
+           [&](std::int64_t to, std::int64_t from, std::int64_t n, std::int64_t to_step,
+               std::int64_t from_step) {
+             if (to_step == 1 && from_step == 1) {
+               std::copy_n(in + from, n, out + to);
+             } else {
+               for (std::int64_t i = 0; i < n; ++i)
+                 out[to + i * to_step] = in[from + i * from_step];
+             }
+           });
+}
+
+template <class T>
 void scatter_kernel(const Instruction& s, const Frame& frame) noexcept {
-  const std::int64_t* n = s.numbers.data();
-  for (std::int64_t row = 0; row < s.rows(frame); ++row) {
-    const T* in = buffer_as<const T>(frame, s.in[0]) + row * n[0];
-    T* out = buffer_as<T>(frame, s.out) + row * n[1];
-    std::fill_n(out, n[1], T(0));
-    for_runs(n, [&](std::int64_t from, std::int64_t to, std::int64_t count, std::int64_t stride) {
-      for (std::int64_t i = 0; i < count; ++i) out[to + i * stride] = in[from + i];
-    });
-  }
+  const std::int64_t* numbers = s.numbers.data();
+  const std::int64_t rows = s.rows(frame);
+  const T* in = buffer_as<const T>(frame, s.in[0]);
+  T* out = buffer_as<T>(frame, s.out);
+  std::fill_n(out, rows * numbers[1], T(0));
+  for_rows(numbers, numbers[0], numbers[1], rows,
+           [&](std::int64_t from, std::int64_t to, std::int64_t n, std::int64_t from_step,
+               std::int64_t to_step) {
+             for (std::int64_t i = 0; i < n; ++i) out[to + i * to_step] = in[from + i * from_step];
+           });
 }
 
 }  // namespace
@@ -123,12 +144,11 @@ std::int64_t view_length(const std::int64_t* numbers) noexcept {
 }
 
 template <class T>
-void add_to_view(const std::int64_t* numbers, const T* from, T* to, std::int64_t row) noexcept {
-  from += row * numbers[0];
-  to += row * numbers[1];
-  for_runs(numbers,
-           [&](std::int64_t at, std::int64_t place, std::int64_t count, std::int64_t stride) {
-             for (std::int64_t i = 0; i < count; ++i) to[place + i * stride] += from[at + i];
+void add_to_view(const std::int64_t* numbers, const T* in, T* out, std::int64_t rows) noexcept {
+  for_rows(numbers, numbers[0], numbers[1], rows,
+           [&](std::int64_t from, std::int64_t to, std::int64_t n, std::int64_t from_step,
+               std::int64_t to_step) {
+             for (std::int64_t i = 0; i < n; ++i) out[to + i * to_step] += in[from + i * from_step];
            });
 }
 

@@ -25,12 +25,12 @@ void lower_gather(const StridedView& view, const LowerContext& context, Instruct
 void lower_scatter(const StridedView& view, const LowerContext& context, Instruction& instruction);
 
 /// For instructions over several views: a view's numbers are appended, with the size per sample of
-/// its contiguous side (0 when all samples share it), and the kernel adds to it row by row.
+/// its contiguous side (0 when all samples share it), and the kernel adds to all rows of it.
 void append_view(const StridedView& view, const Type& contiguous, const Type& strided,
                  std::vector<std::int64_t>& numbers);
 std::int64_t view_length(const std::int64_t* numbers) noexcept;
 template <class T>
-void add_to_view(const std::int64_t* numbers, const T* from, T* to, std::int64_t row) noexcept;
+void add_to_view(const std::int64_t* numbers, const T* from, T* to, std::int64_t rows) noexcept;
 
 /// Element rules of the same two.
 void gather_elements(const StridedView& view, ElementEmitter& e);
