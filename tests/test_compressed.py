@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from methods import Draws, random_quadratic, run
+from methods import Draws, random_quadratic, run, shared_hessian
 
 from buropt.compressors import Compressor, Identity, Message, RandK, TopK
 from buropt.optim import (
@@ -96,6 +96,12 @@ TOP, RAND = {"step_size": 0.05, "compressor": TopK(1)}, {"step_size": 0.05, "com
 )
 def test_special_cases(special: Optimizer[Any], general: Optimizer[Any]) -> None:
     follow(special, general, data())
+
+
+def test_ef21_w_with_equal_smoothness() -> None:
+    problem = shared_hessian()
+    compressed: Any = {"step_size": 0.05, "compressor": RandK(2)}
+    follow(EF21W(**compressed), EF21(**compressed), problem)
 
 
 IDENTITY: dict[str, Any] = {"step_size": 0.05, "compressor": Identity()}

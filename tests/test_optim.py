@@ -12,7 +12,7 @@ import pytest
 from methods import parabolas, run
 
 from buropt.compressors import Identity, RandK, TopK
-from buropt.optim import DCGD, EF21, GD, SGD, Diana, Marina, Optimizer
+from buropt.optim import DASHA, DCGD, EF21, GD, PAGE, SGD, Diana, Marina, Optimizer
 from buropt.problems import Problem, nonconvex_logistic, quadratic, synthetic_quadratic
 from buropt.random import Key
 
@@ -96,6 +96,13 @@ def test_marina_without_l_plus_takes_l_tilde() -> None:
     method = Marina(p=0.5, compressor=RandK(2)).theory(problem)
     assert method.step_size == pytest.approx(1 / (2 + 4 * math.sqrt(0.5 * 4 / (0.5 * 4))))
     assert method.p == 0.5
+
+
+@pytest.mark.parametrize("cls", [Marina, EF21, PAGE, DASHA])
+def test_rates_under_polyak_lojasiewicz_need_mu(cls: Any) -> None:
+    problem = quadratic(np.array([[1.0, 0.0]]), np.zeros((1, 2)))
+    with pytest.raises(ValueError, match=r"mu = 0; write optimizer\.polyak_lojasiewicz=false"):
+        cls(polyak_lojasiewicz=True).theory(problem)
 
 
 def test_diana_chooses_its_theorem() -> None:

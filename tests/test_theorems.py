@@ -65,6 +65,54 @@ def test_marina_descends_as_theorem_2_1_says(random_problem: Any) -> None:
         assert after <= before - method.gamma / 2 * squared(gradient) + 1e-9 * abs(before)
 
 
+def test_marina_contracts_under_polyak_lojasiewicz(random_problem: Any) -> None:
+    """f - f* + (step/p) |g - grad f|^2 by 1 - step mu."""
+    problem, rng = random_problem
+    method = Marina(compressor=Mask(), polyak_lojasiewicz=True).theory(problem)
+    weight, f_star = method.gamma / method.p, problem.constants.f_star
+    for _ in range(5):
+        x = 2 * rng.standard_normal(3)
+        grads = problem.worker_grads(x)
+        g = grads.mean(axis=0) + rng.standard_normal(3) * rng.uniform(0, 2)
+        state: Any = SimpleNamespace(x=x, g=g, grads=grads)
+        dense = method.step(problem, state, Coin(True))
+        errors = [
+            squared(variant.step(problem, state, Coin(False)).g - dense.g)
+            for variant in masks(method, problem)
+        ]
+        after = problem.value(dense.x) - f_star + weight * (1 - method.p) * float(np.mean(errors))
+        before = problem.value(x) - f_star + weight * squared(g - grads.mean(axis=0))
+        assert after <= (1 - method.gamma * problem.constants.mu) * before * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("reloaded", [False, True])
+def test_ef21_contracts_under_polyak_lojasiewicz(random_problem: Any, reloaded: bool) -> None:
+    """With L~, and with the mean of the L_i and errors weighted by mean L / L_i (2402.10774)."""
+    problem, rng = random_problem
+    method = EF21(compressor=TopK(1), polyak_lojasiewicz=True).theory(problem)
+    c, theta = problem.constants, 1 - math.sqrt(2 / 3)
+    weights = np.ones((3, 1))
+    if reloaded:
+        mean_L = float(c.L_i.mean())
+        weights = mean_L / c.L_i[:, None]
+        root = math.sqrt(2 * (2 / 3) / theta / theta)
+        step_size = min(1 / (c.L + mean_L * root), theta / (2 * c.mu))
+        assert step_size >= method.gamma
+        method = EF21(compressor=TopK(1), step_size=step_size).theory(problem)
+
+    def potential(x: Any, g_i: Any) -> float:
+        errors = weights * (g_i - problem.worker_grads(x)) ** 2
+        return problem.value(x) - c.f_star + method.gamma / theta * float(errors.sum()) / 3
+
+    for _ in range(20):
+        x = 2 * rng.standard_normal(3)
+        g_i = problem.worker_grads(x) + rng.standard_normal((3, 3)) * rng.uniform(0, 2)
+        state: Any = SimpleNamespace(x=x, g=g_i.mean(axis=0), g_i=g_i)
+        new = method.step(problem, state, Key(0, 1))
+        bound = (1 - method.gamma * c.mu) * potential(x, g_i)
+        assert potential(new.x, new.g_i) <= bound * (1 + 1e-9)
+
+
 def test_ef21_descends_as_theorem_1_says(random_problem: Any) -> None:
     """The same with mean_i |g_i - grad f_i(x)|^2 and c = step / (2 theta); Top1 draws nothing."""
     problem, rng = random_problem

@@ -210,6 +210,12 @@ class FixedStep(Optimizer[S]):
             **hyperparameters,
         )
 
+    def require_mu(self, problem: Problem) -> float:
+        """The mu that a rate under the Polyak-Lojasiewicz inequality needs, larger than 0."""
+        if problem.constants.mu == 0:
+            raise self.no_theorem("mu = 0; write optimizer.polyak_lojasiewicz=false")
+        return problem.constants.mu
+
     def require_convex(self, problem: Problem) -> None:
         """Refuse a nonconvex problem when the step size is the theorem's to give."""
         if self.step_size is None and not problem.constants.convex:

@@ -73,9 +73,9 @@ class DASHA(FixedStep[State]):
         root = math.sqrt(2 * omega * (2 * omega + 1) / n)
         step_size = 1 / (c.L + c.L_tilde * root)
         if self.polyak_lojasiewicz:
-            if c.mu == 0:
-                raise self.no_theorem("mu = 0; write polyak_lojasiewicz=false")
-            step_size = min(1 / (c.L + c.L_tilde * math.sqrt(2) * root), a / (2 * c.mu))
+            step_size = min(
+                1 / (c.L + c.L_tilde * math.sqrt(2) * root), a / (2 * self.require_mu(problem))
+            )
         return self.settled(problem, step_size, a=a)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:

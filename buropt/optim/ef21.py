@@ -38,6 +38,9 @@ class EF21(FixedStep[State]):
     grad f_i(x0)|^2 and theta = 1 - sqrt(1 - alpha), the mean of E|grad f(x_t)|^2 over t < T is at
     most 2 (f(x0) - f*) / (step_size T) + G0 / (theta T).
 
+    With `polyak_lojasiewicz`, min(1/(L + sqrt(2) L~ r), theta/(2 mu)) of Theorem 2, for which f -
+    f* + (step_size/theta) G contracts by 1 - step_size mu, G = mean_i |g_i - grad f_i(x)|^2.
+
     With psi it is EF21-Prox (arXiv:2110.03294): by the same proof f + psi + (step_size/(2 theta)) G
     never grows with this step, and any shorter one gives a rate for the gradient mapping.
 
@@ -50,6 +53,8 @@ class EF21(FixedStep[State]):
     ----------
     dense_start : bool
         Start from the exact gradients: one dense message, and G0 = 0.
+    polyak_lojasiewicz : bool
+        Take the step size of the second theorem; needs mu > 0.
     compressor : Compressor
         Contractive such as TopK, or unbiased.
 
@@ -60,18 +65,23 @@ class EF21(FixedStep[State]):
     Oracle: 1 full gradient.
     Bits: 1 compressed message up, d floats down.
     Memory: x; g_i of every worker and their mean.
-    Source: arXiv:2106.05203, Theorem 1.
+    Source: arXiv:2106.05203, Theorems 1 and 2.
     """
 
     proximal: ClassVar[bool] = True
 
     dense_start: bool = False
+    polyak_lojasiewicz: bool = False
     compressor: Compressor = IDENTITY
 
     def theory(self, problem: Problem) -> EF21:
         c = problem.constants
         theta, beta = theta_beta(contraction(self.compressor, problem.dim))
-        return self.settled(problem, 1 / (c.L + c.L_tilde * math.sqrt(beta / theta)))
+        root = c.L_tilde * math.sqrt(beta / theta)
+        step_size = 1 / (c.L + root)
+        if self.polyak_lojasiewicz:
+            step_size = min(1 / (c.L + math.sqrt(2) * root), theta / (2 * self.require_mu(problem)))
+        return self.settled(problem, step_size)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
         grads = problem.worker_grads(x0)

@@ -41,7 +41,9 @@ class Marina(FixedStep[State]):
 
     for which the mean of E|grad f(x_t)|^2 over t < T is at most 2 (f(x0) - f*) / (step_size T). L+
     is the smallest constant with mean_i |grad f_i(x) - grad f_i(y)|^2 <= L+^2 |x - y|^2; where the
-    problem does not know it, L~ = sqrt(mean_i L_i^2) >= L+ takes its place.
+    problem does not know it, L~ = sqrt(mean_i L_i^2) >= L+ takes its place. With
+    `polyak_lojasiewicz`, min(1/(L + L+ sqrt(2 (1 - p) omega / (p n))), p/(2 mu)), for which f - f*
+    + (step_size/p) |g - grad f|^2 contracts by 1 - step_size mu in expectation.
 
     The coin is a function of the seed and the round, which everybody knows, and is not counted in
     bits.
@@ -50,6 +52,8 @@ class Marina(FixedStep[State]):
     ----------
     p : float, optional
         Probability of a dense round, in (0, 1]; None: 1/(1 + omega).
+    polyak_lojasiewicz : bool
+        Take the step size of the second theorem; needs mu > 0.
     compressor : Compressor
         Unbiased, drawn independently for every worker.
 
@@ -60,10 +64,11 @@ class Marina(FixedStep[State]):
     Oracle: 1 full gradient.
     Bits: 1 compressed message up, or d floats with probability p; d floats down.
     Memory: x, g; the gradient of every worker.
-    Source: arXiv:2102.07845, Theorem 2.1.
+    Source: arXiv:2102.07845, Theorems 2.1 and 2.2.
     """
 
     p: float | None = None
+    polyak_lojasiewicz: bool = False
     compressor: Compressor = IDENTITY
 
     def __post_init__(self) -> None:
@@ -76,7 +81,11 @@ class Marina(FixedStep[State]):
         omega = unbiased_omega(self.compressor, problem.dim)
         p = 1 / (1 + omega) if self.p is None else self.p
         L_plus = c.L_tilde if c.L_plus is None else c.L_plus
-        return self.settled(problem, 1 / (c.L + L_plus * math.sqrt((1 - p) * omega / (p * n))), p=p)
+        root = L_plus * math.sqrt((1 - p) * omega / (p * n))
+        step_size = 1 / (c.L + root)
+        if self.polyak_lojasiewicz:
+            step_size = min(1 / (c.L + math.sqrt(2) * root), p / (2 * self.require_mu(problem)))
+        return self.settled(problem, step_size, p=p)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
         grads = problem.worker_grads(x0)

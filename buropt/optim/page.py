@@ -76,10 +76,8 @@ class PAGE(FixedStep[State]):
         p = b / (n + b) if self.p is None else self.p
         step_size = 1 / (c.L + c.L_sample_tilde * math.sqrt((1 - p) / (p * b)))
         if self.polyak_lojasiewicz:
-            if c.mu == 0:
-                raise self.no_theorem("mu = 0; write polyak_lojasiewicz=false")
             root = math.sqrt(2 * (1 - p) / (p * b))
-            step_size = min(1 / (c.L + c.L_sample_tilde * root), p / (2 * c.mu))
+            step_size = min(1 / (c.L + c.L_sample_tilde * root), p / (2 * self.require_mu(problem)))
         return self.settled(problem, step_size, p=p, batch_size=b)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
