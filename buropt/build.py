@@ -111,7 +111,7 @@ def build(config: Node) -> Experiment:
             if math.isfinite(problem.constants.L_tilde):
                 raise
             raise ValueError(NOT_FINITE) from None
-    title = f"{type(method).__name__} on {problem.name}"
+    title = f"{method.label} on {problem.name}"
     if problem.psi is not None:
         title += f" + {problem.psi!r}"
     if data_name:

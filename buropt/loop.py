@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from buropt.problems.base import Problem
 
 CONVERGED = "converged"
+ENDED = "ended"
 INTERRUPTED = "interrupted"
 NON_FINITE = "non_finite"
 STOPPED = "stopped"
@@ -31,14 +32,16 @@ class Outcome:
     """How a run ended.
 
     `status` is "converged", "budget:<limit>", "interrupted", "stopped" (by the callback),
-    "non_finite" or "unwritable" (the history's file; `error` says why); `x`, shape (d,), and
-    `record` belong to the last iterate at which the value and the gradient were finite.
+    "ended" (the method by itself; `message` says why), "non_finite" or "unwritable" (the history's
+    file; `error` says why); `x`, shape (d,), and `record` belong to the last iterate at which the
+    value and the gradient were finite.
     """
 
     status: str
     x: Array
     record: Record
     error: OSError | None = None
+    message: str = ""
 
 
 class Interruption:
@@ -137,6 +140,7 @@ def minimize(
         iteration, next_pass = 0, 0.0
         finite: tuple[Array, Record] | None = None
         stopped = False
+        ended: str | None = None
         while True:
             limit = budget.exhausted(
                 iteration, counters.sample_grads / n_samples, counters.bits_up, seconds
@@ -146,7 +150,7 @@ def minimize(
                 due = counters.sample_grads >= next_pass
             else:
                 due = iteration % log_every == 0
-            if due or limit is not None or interrupted or stopped:
+            if due or limit is not None or interrupted or stopped or ended is not None:
                 next_pass = counters.sample_grads + n_samples
                 f, grad_norm_sq = problem.metrics(state.x)
                 record = Record(
@@ -177,12 +181,15 @@ def minimize(
                     return Outcome(CONVERGED, state.x, record)
                 if limit is not None:
                     return Outcome(f"budget:{limit}", state.x, record)
+                if ended is not None:
+                    return Outcome(ENDED, state.x, record, message=ended)
                 if interrupted or stopped:
                     return Outcome(STOPPED if stopped else INTERRUPTED, state.x, record)
             iteration += 1
             started = clock()
             state = step(problem, state, Key(seed, iteration))
             seconds += clock() - started
+            ended = method.ended(state)
             if callback is not None:
                 try:
                     callback(state.x)

@@ -28,7 +28,7 @@ from rich.console import Console
 from buropt import result
 from buropt.build import Experiment, build, settings_of
 from buropt.history import History
-from buropt.loop import INTERRUPTED, NON_FINITE, UNWRITABLE, Interruption, Outcome, minimize
+from buropt.loop import ENDED, INTERRUPTED, NON_FINITE, UNWRITABLE, Interruption, Outcome, minimize
 from buropt.mistakes import CONFIGS, UsageError, explain, first_line, usage_errors
 from buropt.optim.base import FixedStep
 from buropt.progress import Progress, format_bits, summary_table
@@ -150,6 +150,8 @@ def judge(
         return message, 1
     if outcome.status == UNWRITABLE:
         return f"stopped {at}: {HISTORY} could not be written: {outcome.error}", 1
+    if outcome.status == ENDED:
+        return f"{experiment.method.label} ended by itself {at}: {outcome.message}", 0
     if outcome.status == INTERRUPTED:
         code = 128 + (interruption.signal or 0)  # a shell's convention: 130 for Ctrl-C
         return f"interrupted {at}; everything up to there is written", code

@@ -40,6 +40,7 @@ from buropt.optim.sag import SAG
 from buropt.optim.saga import SAGA
 from buropt.optim.sarah import SARAH
 from buropt.optim.scaffold import Scaffold
+from buropt.optim.scipy import SciPy
 from buropt.optim.sega import SEGA
 from buropt.optim.sgd import SGD
 from buropt.optim.spider import Spider, SpiderBoost
@@ -98,6 +99,7 @@ __all__ = [
     "ProxSkip",
     "RMSProp",
     "Scaffold",
+    "SciPy",
     "Spider",
     "SpiderBoost",
     "VRDiana",

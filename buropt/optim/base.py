@@ -88,6 +88,15 @@ class Optimizer(ABC, Generic[S]):
     def step(self, problem: Problem, state: S, key: Key) -> S:
         """The state after one more iteration; `key` is the key of this round, 1 for the first."""
 
+    @property
+    def label(self) -> str:
+        """What titles of runs call the method."""
+        return type(self).__name__
+
+    def ended(self, state: S) -> str | None:
+        """Why the method has no further step to take; None as long as it has, mostly for ever."""
+        return None
+
     def unsettled(self, name: str) -> ValueError:
         """The error for a hyperparameter that is still to be filled in."""
         method = type(self).__name__
