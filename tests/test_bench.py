@@ -134,6 +134,9 @@ def test_external_programs_join_by_the_seconds_that_they_print():
     assert "failed: no" in joined.skipped["broken"]
     assert "does not print seconds" in joined.skipped["silent"]
     assert "cannot be run" in joined.skipped["nowhere"]
+    memory = contest.Result("test", "", "memory", unit="B")
+    external.join(memory, contest.Case("test", "", "memory", {}, unit="B"), commands)
+    assert not memory.times
 
 
 # Bars

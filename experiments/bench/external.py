@@ -40,7 +40,8 @@ class ExternalProgram:
         except OSError as error:
             raise NotApplicableError(f"{name} cannot be run ({error})") from error
         if done.returncode != 0:
-            raise NotApplicableError(f"{name} failed: {done.stderr.strip()[-200:]}")
+            reason = done.stderr.strip()[-200:] or f"exit status {done.returncode}"
+            raise NotApplicableError(f"{name} failed: {reason}")
         try:
             return float(done.stdout.split()[-1])
         except (IndexError, ValueError):
@@ -49,6 +50,8 @@ class ExternalProgram:
 
 def join(result: Result, case: Case, commands: Mapping[str, str], repeats: int = 3) -> None:
     """Add the median time of every command that fits the case to its result."""
+    if case.unit != "s":
+        return
     for name, command in commands.items():
         try:
             program = ExternalProgram(command, case.parameters)
