@@ -59,10 +59,10 @@ def buropt(n: int) -> Contestant:
     import buropt as bo
 
     a, b = points(n).T.copy()
-    mapped = bo.vmap(bo.value_and_grad(graph, argnums=(0, 1)))
+    many = bo.vmap(bo.value_and_grad(graph, (0, 1)))
 
     def call() -> tuple[Any, Any, Any]:
-        values, (by_a, by_b) = mapped(a, b)
-        return values, by_a, by_b
+        value, (by_a, by_b) = many(a, b)
+        return value, by_a, by_b
 
     return peers.same(call)
