@@ -15,10 +15,15 @@ from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
+
+from buropt.html import table
+
+if TYPE_CHECKING:
+    from buropt.plot import Picture
 
 
 class Record(NamedTuple):
@@ -57,6 +62,7 @@ class Record(NamedTuple):
 
 
 COUNTS = ("iteration", "oracle_calls")
+SHOWN = 10  # records in a notebook
 
 
 class History:
@@ -144,6 +150,55 @@ class History:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The records; a copy writes to no file."""
+        return {"records": self.records, "_file": None}
+
+    def __repr__(self) -> str:
+        if not self.records:
+            return "History(no records)"
+        first, last = self.records[0], self.records[-1]
+        return (
+            f"History({len(self)} records, iterations {first.iteration} to {last.iteration}, "
+            f"f {first.f:.6g} to {last.f:.6g}, |grad f|^2 {first.grad_norm_sq:.3g} to "
+            f"{last.grad_norm_sq:.3g}, {last.seconds:.3g} s)"
+        )
+
+    def _repr_html_(self) -> str:
+        shown = self.records[:SHOWN]
+        if len(self) > SHOWN:  # spread evenly, the first and the last among them
+            shown = [self.records[round(k)] for k in np.linspace(0, len(self) - 1, SHOWN)]
+        note = "" if len(shown) == len(self) else f"{len(shown)} of {len(self)} records"
+        return table("History", Record._fields, shown, note)
+
+    def plot(self, path: str | PathLike[str] | None = None, title: str = "") -> Picture:
+        """Draw f - f*, where it is known, and |grad f|^2 against iterations and uplink bits.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to save the picture; the suffix says in which format.
+        title : str
+
+        Returns
+        -------
+        Picture
+            A figure of Matplotlib, which notebooks show.
+
+        Raises
+        ------
+        ValueError
+            If there are no records.
+        """
+        if not self.records:
+            raise ValueError("there is nothing to plot: the history has no records")
+        from buropt.plot import picture_of  # Matplotlib takes longer to import than most runs
+
+        picture = picture_of(self, title)
+        if path is not None:
+            picture.savefig(path)
+        return picture
 
     def __len__(self) -> int:
         return len(self.records)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from buropt import _core
 from buropt.description import Description
+from buropt.html import facts
 from buropt.objective import Array, Loss, Objective, Parts
 from buropt.oracle_data import OracleData, check_real, nbytes, read_data, read_shards
 from buropt.oracle_queries import OracleQueries
@@ -137,6 +138,17 @@ class Oracle(OracleQueries, OracleWorkers):
             f"Oracle(dim={self.dim}, n_samples={self.n_samples}, n_workers={self.n_workers}, "
             f"dtype={self.dtype}, threads={self.threads})"
         )
+
+    def _repr_html_(self) -> str:
+        parameters = zip(self._spec.paths, self._spec.shapes, strict=True)
+        rows = [
+            ("parameters", f"{self.dim}, of {self.dtype}"),
+            ("samples", self.n_samples or "none: a plain function"),
+            ("workers", self.n_workers),
+            ("threads", self.threads),
+            *parameters,
+        ]
+        return facts("Oracle", rows, "describe() says what has been compiled")
 
     def unflatten(self, x: Array) -> Any:
         """Give the parameters of a flat vector (dim,) as x0 was given: nested, as views of `x`."""

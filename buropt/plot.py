@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from contextlib import suppress
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,17 @@ LARGEST = 1e250  # matplotlib's logarithmic ticks overflow near the largest numb
 MARKED_POINTS = 20  # shorter histories also show where they were measured
 
 
+class Picture(Figure):
+    """A figure that notebooks show, whether or not they know Matplotlib's figures."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png")
+        return buffer.getvalue()
+
+
 def plot_history(history: History, path: str | PathLike[str], title: str = "") -> None:
-    """Draw `f - f*` (where known) and `|grad f|^2`, log scale, against iterations and uplink bits.
+    """Save the `picture_of` a history.
 
     Parameters
     ----------
@@ -34,7 +44,19 @@ def plot_history(history: History, path: str | PathLike[str], title: str = "") -
         A .png file; nothing is shown on a screen, and matplotlib's global state is not touched.
     title : str
     """
-    figure = Figure(figsize=(10, 4.2), dpi=150, layout="constrained")
+    picture_of(history, title).savefig(path)
+
+
+def picture_of(history: History, title: str = "") -> Picture:
+    """Draw `f - f*` (where known) and `|grad f|^2`, log scale, against iterations and uplink bits.
+
+    Parameters
+    ----------
+    history : History
+        With at least one record; values that are not positive and finite leave gaps.
+    title : str
+    """
+    figure = Picture(figsize=(10, 4.2), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2, sharey=True)
     _draw(left, history["iteration"], history)
@@ -45,7 +67,7 @@ def plot_history(history: History, path: str | PathLike[str], title: str = "") -
     left.legend(frameon=False)
     if title:
         figure.suptitle(title, fontsize=11)
-    figure.savefig(path)
+    return figure
 
 
 def set_backend(name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
@@ -21,16 +21,27 @@ REFRESH_SECONDS = 0.1
 class Progress:
     """Shows records as they come; use as a context manager around the loop and pass `update` to it.
 
-    On a terminal the line is redrawn at most ten times a second. Elsewhere (a file, a pipe, a batch
-    job) a plain line is printed at the start and then after 1, 2, 4, 8, ... seconds, so a log stays
-    short.
+    On a terminal, and below the cell of a notebook, the line is redrawn at most ten times a second.
+    Elsewhere (a file, a pipe, a batch job) a plain line is printed at the start and then after 1,
+    2, 4, 8, ... seconds, so a log stays short.
+
+    Parameters
+    ----------
+    budget : Budget
+        What is left of it gives the time that remains.
+    console : Console, optional
+        Standard output by default.
+    enabled : bool
     """
 
-    def __init__(self, budget: Budget, console: Console, enabled: bool = True) -> None:
+    def __init__(
+        self, budget: Budget, console: Console | None = None, enabled: bool = True
+    ) -> None:
         self._budget = budget
-        self._console = console
+        self._console = Console() if console is None else console
         self._enabled = enabled
         self._live: Live | None = None
+        self._cell: Any = None  # a notebook's display
         self._first: Record | None = None
         self._last: Record | None = None
         self._started = time.perf_counter()
@@ -42,6 +53,10 @@ class Progress:
         if self._enabled and console.is_terminal and not console.is_dumb_terminal:
             self._live = Live(console=console, auto_refresh=False, transient=False)
             self._live.start()
+        elif self._enabled and console.is_jupyter:
+            from IPython.display import display
+
+            self._cell = display(_mime(Text("")), raw=True, display_id=True)
         return self
 
     def __exit__(
@@ -55,6 +70,9 @@ class Progress:
                 self._live.update(self._line(self._last), refresh=True)
             self._live.stop()
             self._live = None
+        if self._cell is not None and self._last is not None:
+            self._cell.update(_mime(self._line(self._last)), raw=True)
+            self._cell = None
 
     def update(self, record: Record) -> None:
         """Take note of a record; draws only when it is time to, so a call is cheap."""
@@ -68,6 +86,9 @@ class Progress:
             return
         if self._live is not None:
             self._live.update(self._line(record), refresh=True)
+            self._due = elapsed + REFRESH_SECONDS
+        elif self._cell is not None:
+            self._cell.update(_mime(self._line(record)), raw=True)
             self._due = elapsed + REFRESH_SECONDS
         else:
             self._console.print(self._line(record), soft_wrap=True)
@@ -94,6 +115,11 @@ class Progress:
             return None
         fraction = self._budget.fraction(self._first, record)
         return elapsed * (1 - fraction) / fraction if fraction > 0 else None
+
+
+def _mime(line: Text) -> dict[str, str]:
+    """What IPython displays."""
+    return {"text/plain": line.plain}
 
 
 def summary_table(rows: list[tuple[str, str]], title: str) -> Table:

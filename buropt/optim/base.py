@@ -26,13 +26,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buropt.compressors import Compressor, Identity
+from buropt.html import facts
 
 if TYPE_CHECKING:
     from buropt.problems.base import Problem
@@ -96,6 +97,11 @@ class Optimizer(ABC, Generic[S]):
     def ended(self, state: S) -> str | None:
         """Why the method has no further step to take; None as long as it has, mostly for ever."""
         return None
+
+    def _repr_html_(self) -> str:
+        rows = [(field.name, getattr(self, field.name)) for field in fields(self)]
+        first, _, _ = (type(self).__doc__ or "").partition("\n")
+        return facts(self.label, rows, first)
 
     def unsettled(self, name: str) -> ValueError:
         """The error for a hyperparameter that is still to be filled in."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buropt.data.dataset import Array
+from buropt.html import facts
 from buropt.random import Purpose
 
 Index = NDArray[np.integer[Any]]
@@ -60,7 +61,7 @@ class _Evaluation(NamedTuple):
     worker_grads: Array  # (n_workers, dim)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Problem:
     """Oracle, start point, constants and counters.
 
@@ -101,6 +102,28 @@ class Problem:
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the evaluation that is kept; a copy makes its own."""
         return self.__dict__ | {"_last": None, "_products": None}
+
+    def __repr__(self) -> str:
+        psi = "" if self.psi is None else f", psi={self.psi!r}"
+        return (
+            f"Problem({self.name!r}, dim={self.dim}, n_samples={self.n_samples}, "
+            f"n_workers={self.n_workers}, dtype={self.x0.dtype}{psi})"
+        )
+
+    def _repr_html_(self) -> str:
+        constants = self.constants
+        rows = [
+            ("parameters", f"{self.dim}, of {self.x0.dtype}"),
+            ("samples", self.n_samples),
+            ("workers", self.n_workers),
+            ("smoothness L", constants.L),
+            ("strong convexity mu", constants.mu),
+            ("convex", constants.convex),
+            ("psi", self.psi),
+            ("oracle calls so far", self.counters.oracle_calls),
+            ("passes over the data so far", self.epochs),
+        ]
+        return facts(f"Problem {self.name}", rows)
 
     @property
     def dim(self) -> int:

@@ -37,8 +37,12 @@ class NonlinearConstraint(scipy.optimize.NonlinearConstraint):  # type: ignore[m
     """
 
     def __init__(self, fun: Any, lb: Any, ub: Any, x0: Any, keep_feasible: Any = False) -> None:
+        self._made_of = fun, lb, ub, x0, keep_feasible
         pieces = VectorPieces(fun, Parameters.read(x0))
         super().__init__(pieces.fun, lb, ub, pieces.jac, pieces.hess, keep_feasible)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._made_of
 
 
 def read_constraints(constraints: Any, parameters: Parameters, method: str) -> Any:
