@@ -9,6 +9,7 @@ its path, such as ``x0['w'][0]``.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -278,9 +279,15 @@ def _real_array(leaf: Any, path: str) -> Array:
     return array
 
 
+def is_masked(value: object) -> bool:
+    """Whether it is a masked array, asked without importing `numpy.ma`, which takes a while."""
+    module = sys.modules.get("numpy.ma")
+    return module is not None and isinstance(value, module.MaskedArray)
+
+
 def check_plain(array: Any, name: str) -> None:
     """Refuse subclasses of arrays whose meaning a conversion would lose: masks, matrix products."""
-    if isinstance(array, np.ma.MaskedArray):
+    if is_masked(array):
         raise TypeError(f"{name} is a masked array, whose mask would be lost; pass its filled(...)")
     if isinstance(array, np.matrix):
         raise TypeError(

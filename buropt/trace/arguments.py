@@ -20,7 +20,7 @@ import numpy as np
 from buropt.trace.errors import TraceError, function_name
 from buropt.trace.kinds import Kind, kind_of
 from buropt.trace.tracer import Tracer
-from buropt.tree import Structure, flatten_leaves
+from buropt.tree import Structure, flatten_leaves, is_masked
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 _CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, np.ufunc, type)
@@ -180,7 +180,7 @@ class Arguments:
 
     def _array_input(self, k: int, kind: Kind) -> Input:
         leaf = self.leaves[k]
-        if isinstance(leaf, np.ma.MaskedArray | np.matrix):
+        if is_masked(leaf) or isinstance(leaf, np.matrix):
             raise self._error(k, f"is of type {type(leaf).__name__}", "np.asarray(...) of it")
         return Input(leaf.shape, leaf.dtype, isinstance(leaf, np.ndarray), kind)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from buropt.trace.kinds import check_exact
+from buropt.trace.kinds import check_exact, distinct
 
 _Numbers = NDArray[np.int64]
 _Attributes = dict[str, Any]
@@ -149,7 +149,7 @@ class Indices:
     def _hand_out(self) -> None:
         """Tell the inputs what is required of their elements."""
         for use, parts in self._required.items():
-            elements = np.unique(np.concatenate(parts))
+            elements = distinct(np.concatenate(parts))
             for _, first, integers in self._inputs:
                 found = elements - first
                 found = found[(found >= 0) & (found < math.prod(integers.shape))]

@@ -25,6 +25,12 @@ def kind_of(dtype: np.dtype[Any]) -> Kind:
     return "i" if dtype.kind in "iu" else "f"
 
 
+def distinct(values: Any) -> NDArray[Any]:
+    """The values of an array without repeats, sorted (`np.unique` would import `numpy.ma`)."""
+    array = np.sort(np.asarray(values), axis=None)
+    return array[np.concatenate([[True], array[1:] != array[:-1]])] if array.size else array
+
+
 def highest(kinds: Iterable[Kind]) -> Kind:
     """The kind that can hold all of `kinds`: masks become integers, and integers floats."""
     present = set(kinds)

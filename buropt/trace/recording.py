@@ -27,7 +27,7 @@ from buropt.trace.randomness import watch_random_draws
 from buropt.trace.scipy_shims import scipy_functions
 from buropt.trace.sparse import SparseRow
 from buropt.trace.tracer import Tracer
-from buropt.tree import Structure, flatten_leaves
+from buropt.tree import Structure, flatten_leaves, is_masked
 
 _NONE: dict[str, Any] = {}
 _SUPPORTED_DTYPES = (np.dtype(np.float64), np.dtype(np.float32))
@@ -181,7 +181,7 @@ class Trace:
         if isinstance(value, SparseRow):
             what = f"the sparse row {value.name} is only supported in products with x"
             instead = f"{value.name} @ x"
-        elif isinstance(value, np.ma.MaskedArray | np.matrix):
+        elif is_masked(value) or isinstance(value, np.matrix):
             what = f"an operand of type {type(value).__name__} cannot be traced"
             instead = "np.asarray(...) of it, or np.where(mask, a, b)"
         elif hasattr(value, "tocsr"):

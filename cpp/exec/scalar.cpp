@@ -8,7 +8,7 @@ namespace {
 
 /// Unrolled to more than this many numbers the tile executor's loops are the better program, unless
 /// there is nothing to loop over: nodes of few elements each.
-constexpr std::int64_t kMaxElements = 4096;
+constexpr std::int64_t kMaxElements = 512;
 constexpr std::int64_t kFewElements = 4;
 
 template <class T>

@@ -7,7 +7,7 @@ namespace buropt {
 namespace {
 
 /// Shorter arrays stay in the cache anyway, unless there is one for every sample.
-constexpr std::int64_t kMinSize = 4096;
+constexpr std::int64_t kMinSize = 64;
 /// Of a few instructions over a tile, loops of their own cost no more than what fusing takes.
 constexpr std::size_t kMinBatchedParts = 3;
 /// More parts than this, and their intermediate values would leave the cache again.

@@ -8,6 +8,7 @@ import numpy as np
 
 from buropt.trace.dispatch import UFUNCS, unsupported
 from buropt.trace.errors import TraceError, location
+from buropt.trace.kinds import distinct
 from buropt.trace.ufuncs.rules import (
     arithmetic,
     as_mask,
@@ -45,7 +46,7 @@ def _absolute(trace: Trace, x: Tracer) -> Tracer:
 def power(trace: Trace, x: Tracer, exponent: Tracer) -> Tracer:
     """`x ** exponent`; a constant exponent needs no logarithm, so any sign of x is right."""
     constant = trace.builder.constant_value(exponent.node)
-    values = np.unique(np.asarray(constant)) if constant is not None else np.empty(0)
+    values = distinct(constant) if constant is not None else np.empty(0)
     kind = number_kind(x, exponent)
     if kind == "i" and (constant is None or np.any(values < 0)):
         raise TraceError(

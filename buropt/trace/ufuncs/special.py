@@ -10,6 +10,7 @@ import numpy as np
 
 from buropt.trace.dispatch import SCIPY_UFUNCS, UfuncRule
 from buropt.trace.errors import TraceError, location
+from buropt.trace.kinds import distinct
 from buropt.trace.ufuncs.rules import node
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def _of_constant_order(op: str) -> UfuncRule:
 
     def rule(trace: Trace, order: Tracer, x: Tracer) -> Tracer:
         constant = trace.builder.constant_value(order.node)
-        orders = np.unique(np.asarray(constant)) if constant is not None else np.empty(0)
+        orders = distinct(constant) if constant is not None else np.empty(0)
         if orders.size != 1 or not float(orders[0]).is_integer():
             raise TraceError(
                 f"scipy.special.{op} of an order that is not one constant whole number cannot be "
