@@ -18,7 +18,7 @@ from buropt.problems import (
     synthetic_quadratic,
 )
 from buropt.problems import constants as constants_module
-from buropt.problems.constants import squared_norms, top_gram_eigenvalue
+from buropt.problems.constants import Minimum, squared_norms, top_gram_eigenvalue
 from buropt.problems.minimum import strongly_convex_minimum
 from buropt.problems.nonconvex_logistic import CURVATURE as NONCONVEX_CURVATURE
 
@@ -328,11 +328,12 @@ def test_minimum_on_real_data():
 
 def test_the_minimum_is_solved_for_once_and_only_when_asked():
     asked = []
-    c = Constants(1.0, np.ones(1), 1.0, minimum=lambda: asked.append(1) or 0.5)
+    found = Minimum(0.5, np.zeros(1))
+    c = Constants(1.0, np.ones(1), 1.0, minimum=lambda: asked.append(1) or found)
     assert not asked
     assert c.f_star == c.f_star == 0.5
     assert len(asked) == 1
-    assert Constants(1.0, np.ones(1), 1.0, minimum=0.25).f_star == 0.25
+    assert Constants(1.0, np.ones(1), 1.0, minimum=Minimum(0.25, np.ones(1))).f_star == 0.25
     assert Constants(1.0, np.ones(1), 1.0).f_star is None
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from buropt.optim import (
     Optimizer,
     RMSProp,
 )
+from buropt.optim.sampling import solution_noise
 from buropt.optim.schedules import Constant, Cosine, Decreasing
 from buropt.problems import logistic, quadratic, synthetic_quadratic
 from buropt.random import Key
@@ -61,6 +64,47 @@ def test_floors_scale_with_the_step() -> None:
     problem = synthetic_quadratic(5, 4, L=1.0, mu=0.2, seed=3)
     whole, half = floor(SGD(), problem), floor(SGD(step_size_factor=0.5), problem)
     assert 1.5 < whole / half < 3
+
+
+@pytest.mark.parametrize("sampling", ["nice", "independent", "importance"])
+@pytest.mark.parametrize("batch_size", [1, 2])
+def test_steps_for_an_accuracy(sampling: Any, batch_size: int) -> None:
+    problem = synthetic_quadratic(5, 4, L=1.0, mu=0.2, seed=3)
+    longest = SGD(sampling=sampling, batch_size=batch_size).theory(problem).gamma
+    noise = solution_noise(problem, sampling, batch_size)
+    assert noise is not None
+    accuracy = 2 * noise * longest / problem.constants.mu  # which takes half of that step
+    method = SGD(sampling=sampling, batch_size=batch_size, accuracy=accuracy)
+    assert method.theory(problem).gamma == pytest.approx(longest / 2)
+    assert 0.01 * accuracy < floor(method, problem) <= accuracy
+    assert SGD(accuracy=1e9).theory(problem) == replace(SGD().theory(problem), accuracy=1e9)
+
+
+def test_noise_at_the_solution() -> None:
+    """E|g(x*)|^2 over all batches of two, for each sampling."""
+    problem, _ = random_quadratic(4, 3, 1)
+    star, L_j = solution_of(problem), problem.constants.L_samples
+    np.testing.assert_allclose(problem.constants.x_star, star, rtol=1e-10)
+    p = L_j / L_j.sum()
+    pairs = list(itertools.product(range(4), repeat=2))
+    subsets = list(itertools.combinations(range(4), 2))
+    nice = np.mean([squared(problem.sample_grad(star, np.array(b))) for b in subsets])
+    independent = np.mean([squared(problem.sample_grad(star, np.array(b))) for b in pairs])
+    importance = sum(
+        p[i] * p[j] * squared(problem.sample_grad(star, np.array([i, j]), 1 / (4 * p[[i, j]])))
+        for i, j in pairs
+    )
+    assert solution_noise(problem, "nice", 2) == pytest.approx(nice)
+    assert solution_noise(problem, "independent", 2) == pytest.approx(independent)
+    assert solution_noise(problem, "importance", 2) == pytest.approx(importance)
+
+
+def test_an_accuracy_needs_the_solution() -> None:
+    flat = quadratic(np.array([[1.0, 0.0]]), np.zeros((1, 2)))
+    reshuffled = SGD(accuracy=0.1, sampling="reshuffled")
+    for method, problem in ((SGD(accuracy=0.1), flat), (reshuffled, random_quadratic(4, 3, 1)[0])):
+        with pytest.raises(ValueError, match="accuracy needs mu > 0, a known solution and an unb"):
+            method.theory(problem)
 
 
 def test_importance_sampling_allows_longer_steps() -> None:

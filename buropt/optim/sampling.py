@@ -80,6 +80,18 @@ def moment_weights(n_samples: int, batch_size: int, replacement: bool) -> tuple[
     return n_samples * (batch_size - 1) / scale, (n_samples - batch_size) / scale
 
 
+def solution_noise(problem: Problem, sampling: Sampling, batch_size: int) -> float | None:
+    """E|g(x*) - grad f(x*)|^2 of a sampling that is unbiased; None if x* is not known."""
+    squares = problem.sample_noise
+    if squares is None or sampling == "reshuffled":
+        return None
+    if sampling == "importance":
+        L_j = sample_smoothness(problem)
+        squares = squares * np.mean(L_j) / L_j
+    _, sample = moment_weights(problem.n_samples, batch_size, sampling != "nice")
+    return float(sample * np.mean(squares))
+
+
 def require_batch(method: str, batch_size: int | None, n_samples: int) -> None:
     """Refuse a batch without replacement of more samples than there are."""
     if batch_size is not None and batch_size > n_samples:

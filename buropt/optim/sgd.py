@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from buropt.optim.base import Array
+from buropt.optim.sampling import solution_noise
 from buropt.optim.stochastic import Stochastic
 
 if TYPE_CHECKING:
@@ -30,9 +31,17 @@ class SGD(Stochastic[State]):
     E|g(x*)|^2: a constant step reaches a neighbourhood only, `Decreasing` steps converge. For
     nonconvex losses the rule is a heuristic. With psi, s is the variance at x* (arXiv:1905.11261).
 
+    With `accuracy` the step is at most accuracy mu/(4 s), for which the neighbourhood is |x - x*|^2
+    <= accuracy in the mean; s comes from the solution, which is solved for.
+
     Reshuffled: Mishchenko, Khaled and Richtarik 2020, arXiv:2006.05988. Step size 1/Lmax if every
     loss is strongly convex (Theorem 1: E|x_nT - x*|^2 <= (1 - step_size mu)^nT |x0 - x*|^2 + 2
     step_size s'/mu, s' = O(step_size Lmax n s)), otherwise 1/(sqrt(2) n Lmax), n batches an epoch.
+
+    Parameters
+    ----------
+    accuracy : float, optional
+        E|x - x*|^2 that is aimed at; needs mu > 0, a known solution and an unbiased sampling.
 
     Notes
     -----
@@ -46,8 +55,24 @@ class SGD(Stochastic[State]):
 
     proximal: ClassVar[bool] = True
 
+    accuracy: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require_positive("accuracy")
+
     def theory(self, problem: Problem) -> SGD:
-        return self.settled(problem, self.sgd_step_size(problem))
+        step_size = self.sgd_step_size(problem)
+        if self.accuracy is not None and self.step_size is None and self.batch_size is not None:
+            noise = solution_noise(problem, self.sampling, self.batch_size)
+            if noise is None or problem.constants.mu == 0:
+                raise self.no_theorem(
+                    "accuracy needs mu > 0, a known solution and an unbiased sampling; give "
+                    "optimizer.step_size"
+                )
+            if noise > 0:
+                step_size = min(step_size, self.accuracy * problem.constants.mu / (4 * noise))
+        return self.settled(problem, step_size)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
         return State(x0)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from buropt.data.dataset import Array
 from buropt.html import facts
 from buropt.random import Purpose
 
+BLOCK = 1024  # samples whose gradients are in memory at once
 Index = NDArray[np.integer[Any]]
 
 if TYPE_CHECKING:
@@ -306,6 +308,21 @@ class Problem:
         self.counters.bits_down += n_vectors * self._dense_bits
 
     # --- measuring, not counted ---
+
+    @cached_property
+    def sample_noise(self) -> Array | None:
+        """|grad f_j(x*)|^2 of all samples, regularizer included: (n_samples,), or None.
+
+        Their mean is sigma*^2, the noise of single samples at the solution.
+        """
+        if self.constants.x_star is None:
+            return None
+        x, squares = self._point(self.constants.x_star), []
+        for first in range(0, self.n_samples, BLOCK):
+            idx = np.arange(first, min(first + BLOCK, self.n_samples))
+            grads = self.oracle.per_sample_grads(x, idx).astype(np.float64)
+            squares.append(np.einsum("ij,ij->i", grads, grads))
+        return np.concatenate(squares)
 
     def metrics(self, x: Array) -> tuple[float, float]:
         """f(x) + psi(x), and the squared norm of the gradient of f.

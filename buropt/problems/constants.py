@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse.linalg as spla
@@ -28,6 +28,16 @@ DENSE_LIMIT = 1024  # matrices up to this size: all eigenvalues (50 ms); larger 
 LANCZOS_TOLERANCE = 1e-8
 LANCZOS_SAFETY = 1e-6
 MOMENTS_LIMIT = 2e10  # n_workers * dim^3 up to which L+ and L+- are computed from all Hessians
+
+
+class Minimum(NamedTuple):
+    """The minimum of f and a point x, shape (dim,), where it is attained."""
+
+    value: float
+    x: NDArray[np.float64]
+
+
+Solve = Callable[[], Minimum | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +71,8 @@ class Constants:
         Strong convexity that every f_i, and every sample's loss plus the regularizer, has.
     sample_minimum : float or None
         A lower bound of every sample's loss plus the regularizer.
-    minimum : float, callable or None
-        The minimum of f, or how to find it; None: not known. Read it as `f_star`.
+    minimum : Minimum, callable or None
+        The minimum of f, or how to find it; None: not known. Read it as `f_star` and `x_star`.
     source : dict
         For each constant, the formula, and whether it is a "closed form" or a "bound".
     """
@@ -80,7 +90,7 @@ class Constants:
     mu_worker: float = 0.0
     mu_sample: float = 0.0
     sample_minimum: float | None = None
-    minimum: float | Callable[[], float | None] | None = field(default=None, repr=False)
+    minimum: Minimum | Solve | None = field(default=None, repr=False)
     source: dict[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -103,9 +113,19 @@ class Constants:
         """Root mean square of L_samples; L_sample_max where they are not known."""
         return self.L_sample_max if self.L_samples is None else root_mean_square(self.L_samples)
 
-    @cached_property
+    @property
     def f_star(self) -> float | None:
-        """The minimum of f, or None; solved for when first asked, then kept."""
+        """The minimum of f, or None."""
+        return None if self._minimum is None else self._minimum.value
+
+    @property
+    def x_star(self) -> NDArray[np.float64] | None:
+        """A point where f is minimal, shape (dim,), or None."""
+        return None if self._minimum is None else self._minimum.x
+
+    @cached_property
+    def _minimum(self) -> Minimum | None:
+        """Solved for when first asked, then kept."""
         return self.minimum() if callable(self.minimum) else self.minimum
 
 
@@ -126,7 +146,7 @@ def linear_model_constants(
     convex: bool,
     third: float = 0.0,
     regularizer_third: float = 0.0,
-    minimum: Callable[[], float | None] | None = None,
+    minimum: Solve | None = None,
 ) -> Constants:
     """Constants of f_i(x) = (n/N) sum_j phi_j(a_j'x) + r(x) with |phi_j''| <= c and |r''| <= R.
 
@@ -201,7 +221,7 @@ def least_squares_constants(
     shards: Sequence[NDArray[np.int64]],
     *,
     l2: float,
-    minimum: Callable[[], float | None] | None,
+    minimum: Solve | None,
 ) -> Constants:
     """Constants of f(x) = |A x - y|^2 / (2N) + l2 |x|^2 / 2: a linear model with phi'' = 1.
 
@@ -296,7 +316,7 @@ def quadratic_constants(
     L_samples: NDArray[np.float64] | None = None,
     mu_sample: float | None = None,
     sample_minimum: float | None = None,
-    minimum: float | Callable[[], float | None] | None = None,
+    minimum: Minimum | Solve | None = None,
 ) -> Constants:
     """All constants of functions with constant Hessians H_i, shape (dim, dim), exactly.
 
@@ -347,7 +367,7 @@ def diagonal_constants(
     diagonals: NDArray[np.float64],
     *,
     sample_minimum: float | None = None,
-    minimum: float | None = None,
+    minimum: Minimum | None = None,
 ) -> Constants:
     """The same for diagonal Hessians, one a row of (n_workers, dim): maxima over coordinates.
 

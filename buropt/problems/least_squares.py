@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from buropt.data.dataset import Array
 from buropt.problems.base import Problem
-from buropt.problems.constants import gram, is_small, least_squares_constants
+from buropt.problems.constants import Minimum, gram, is_small, least_squares_constants
 from buropt.problems.minimum import strongly_convex_minimum
 from buropt.problems.samples import Split, prepare, require_weight, ridge
 
@@ -70,7 +70,7 @@ def least_squares(
     return Problem("least_squares", oracle, oracle.x0, constants)
 
 
-def _minimum(A: Any, y: Array, l2: float, oracle: Oracle) -> float | None:
+def _minimum(A: Any, y: Array, l2: float, oracle: Oracle) -> Minimum | None:
     """F at the solution of least norm of the normal equations, after one step of refinement.
 
     An error e in x costs only e'He/2, so directions whose eigenvalue is lost in rounding do not
@@ -90,4 +90,4 @@ def _minimum(A: Any, y: Array, l2: float, oracle: Oracle) -> float | None:
 
     x = solve(rhs)
     x += solve(rhs - hessian @ x)
-    return float(oracle.value(x.astype(oracle.dtype)))
+    return Minimum(float(oracle.value(x.astype(oracle.dtype))), x)

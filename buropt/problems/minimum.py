@@ -8,6 +8,8 @@ import numpy as np
 import scipy.optimize
 from numpy.typing import NDArray
 
+from buropt.problems.constants import Minimum
+
 if TYPE_CHECKING:
     from buropt.oracle import Oracle
 
@@ -17,7 +19,7 @@ _SOLVERS: dict[Any, Any] = {
 }
 
 
-def strongly_convex_minimum(oracle: Oracle, mu: float) -> float | None:
+def strongly_convex_minimum(oracle: Oracle, mu: float) -> Minimum | None:
     """The minimum of the oracle's function, which is `mu`-strongly convex, mu > 0.
 
     L-BFGS, then Newton-CG where its line search has come to an end. The result is certified:
@@ -42,5 +44,5 @@ def strongly_convex_minimum(oracle: Oracle, mu: float) -> float | None:
         )
         x = found.x if found.fun <= best else x
         if certified(x):
-            return value_and_grad(x)[0]
+            return Minimum(value_and_grad(x)[0], x)
     return None

@@ -13,7 +13,7 @@ from buropt import oracle as oracles
 from buropt.data.dataset import Array
 from buropt.data.synthetic import Basis, Quadratics, quadratics
 from buropt.problems.base import Problem
-from buropt.problems.constants import Constants, diagonal_constants, quadratic_constants
+from buropt.problems.constants import Constants, Minimum, diagonal_constants, quadratic_constants
 
 
 def dense_loss(x: Any, A: Any, b: Any, c: Any) -> Any:
@@ -72,9 +72,11 @@ def quadratic(
     mean, mean_b, mean_c = A.mean(axis=0), b.mean(axis=0), float(c.mean())
     if A.ndim == 3:
         eigenvalues, vectors = np.linalg.eigh(mean)
-        f_star = _minimum(eigenvalues, vectors.T @ mean_b, mean_c)
+        minimum = _minimum(eigenvalues, vectors.T @ mean_b, mean_c)
+        if minimum is not None:
+            minimum = Minimum(minimum.value, vectors @ minimum.x)
         constants = quadratic_constants(
-            list(A), sample_minimum=_least_minimum(A, b, c), minimum=f_star
+            list(A), sample_minimum=_least_minimum(A, b, c), minimum=minimum
         )
     else:
         constants = diagonal_constants(
@@ -150,7 +152,9 @@ def _problem(
 def _spectral_constants(data: Quadratics, sample_minimum: float | None) -> Constants:
     """The matrices share their eigenvectors, so that they are diagonal in that basis."""
     constants = diagonal_constants(
-        data.eigenvalues, sample_minimum=sample_minimum, minimum=data.f_star
+        data.eigenvalues,
+        sample_minimum=sample_minimum,
+        minimum=Minimum(data.f_star, data.x_star),
     )
     diagonal = data.A if data.A.ndim == 2 else np.diagonal(data.A, axis1=1, axis2=2)
     return replace(
@@ -182,13 +186,13 @@ def _least_minimum(
         else:
             eigenvalues, vectors = np.linalg.eigh(A_i)
             minima.append(_minimum(eigenvalues, vectors.T @ b_i, float(c_i)))
-    known = [value for value in minima if value is not None]
+    known = [minimum.value for minimum in minima if minimum is not None]
     return min(known) if len(known) == len(minima) else None
 
 
 def _minimum(
     eigenvalues: NDArray[np.float64], coordinates: NDArray[np.float64], c: float
-) -> float | None:
+) -> Minimum | None:
     """Minimum of x'Hx/2 - b'x + c, given the eigenvalues of H and b in the basis of its vectors.
 
     None if there is none.
@@ -199,4 +203,6 @@ def _minimum(
     if (eigenvalues < -rounding).any() or slope > 1e-12 * float(np.linalg.norm(coordinates)):
         return None
     curved = ~flat
-    return c - 0.5 * float(np.sum(coordinates[curved] ** 2 / eigenvalues[curved]))
+    x = np.zeros_like(coordinates)
+    x[curved] = coordinates[curved] / eigenvalues[curved]
+    return Minimum(c - 0.5 * float(coordinates @ x), x)
