@@ -182,6 +182,22 @@ def test_bounds(method):
         assert np.allclose(result.x, [0.5, 0.25], atol=1e-3)
 
 
+@pytest.mark.parametrize("method", BOUNDED)
+def test_variables_that_bounds_fix(method):
+    seen = []
+    bounds = [(-2, 2), (0.5, 0.5)]
+    result = buropt.scipy.minimize(
+        rosenbrock, START, method=method, bounds=bounds, callback=seen.append
+    )
+    assert result.x[1] == pytest.approx(0.5)
+    assert abs(result.x[0]) == pytest.approx(np.sqrt(0.5), abs=0.02)
+    gradient = result.grad if method == "trust-constr" else result.jac
+    assert np.isfinite(gradient).all()
+    assert seen[-1].shape == (2,)
+    fixed = buropt.scipy.minimize(rosenbrock, [0.5, 0.5], method=method, bounds=[(0.5, 0.5)] * 2)
+    assert np.allclose(fixed.x, 0.5)
+
+
 def test_nested_bounds():
     start = {"w": np.zeros((2, 2)), "b": [np.zeros(2), 1.0]}
     bounds = {"w": (np.array([-1.0, -np.inf]), 0.5 + np.eye(2)), "b": [None, (-1.5, None)]}

@@ -54,6 +54,28 @@ def test_least_squares_of_nested_parameters():
         assert result.grad["k"][0].shape == (1,)
 
 
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        (0, 1.2),
+        ([0, -9], [1.2, 9]),
+        [(0, 1.2), (None, None)],
+        scipy.optimize.Bounds([0, -9], [1.2, 9]),
+    ],
+    ids=str,
+)
+def test_bounds_of_least_squares(bounds):
+    def residuals_of_pair(p):
+        return [p[0] ** 2 - 2, p[1] - 3]
+
+    result = buropt.scipy.least_squares(lambda x: [x[0] ** 2 - 2, x[1] - 1], [1, 1], bounds=bounds)
+    assert np.allclose(result.x, [1.2, 1])
+    pair = (1, np.array(1.0))
+    if isinstance(bounds, list):
+        nested = buropt.scipy.least_squares(residuals_of_pair, pair, bounds=bounds)
+        assert np.allclose(nested.x, [1.2, 3])
+
+
 @pytest.mark.parametrize("method", ["trf", "dogbox"])
 def test_sparse_least_squares(method):
     def broyden(x):

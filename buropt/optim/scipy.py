@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float64]
 FOREVER = 10**9
+TINY = 1e-300  # Newton-CG of SciPy 1.11 takes no step with a tolerance of 0
 
 # Each method with options that leave the end of the run to its budget, and what it uses beside the
 # gradient.
@@ -28,7 +29,7 @@ _METHODS: dict[str, tuple[dict[str, Any], str]] = {
     "L-BFGS-B": ({"ftol": 0.0, "gtol": 0.0, "maxiter": FOREVER, "maxfun": FOREVER}, ""),
     "TNC": ({"ftol": 0.0, "xtol": 0.0, "gtol": 0.0, "maxfun": FOREVER}, ""),
     "SLSQP": ({"ftol": 0.0, "maxiter": FOREVER}, ""),
-    "Newton-CG": ({"xtol": 0.0, "maxiter": FOREVER}, "hessp"),
+    "Newton-CG": ({"xtol": TINY, "maxiter": FOREVER}, "hessp"),
     "trust-ncg": ({"gtol": 0.0, "maxiter": FOREVER}, "hessp"),
     "trust-krylov": ({"gtol": 0.0, "maxiter": FOREVER}, "hessp"),
     "trust-constr": ({"gtol": 0.0, "xtol": 0.0, "maxiter": FOREVER}, "hessp"),

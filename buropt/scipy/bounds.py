@@ -40,6 +40,17 @@ def read_bounds(bounds: Any, parameters: Parameters) -> Any:
     return Bounds(*(np.concatenate(side) for side in zip(*pairs, strict=True)))
 
 
+def of_pairs(pairs: Any) -> Bounds:
+    """Pairs ``(low, high)`` for all numbers in a row, None for no bound."""
+    if isinstance(pairs, Bounds):
+        return pairs
+    low, high = zip(*pairs, strict=True)
+    return Bounds(
+        [-np.inf if side is None else side for side in low],
+        [np.inf if side is None else side for side in high],
+    )
+
+
 def _is_nest(bounds: Any, parameters: Parameters) -> bool:
     """A list can be both; it is SciPy's if it has a pair of numbers for every number."""
     if parameters.spec.structure.kind in ("dict", "namedtuple"):

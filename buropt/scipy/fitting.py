@@ -13,7 +13,7 @@ from scipy.optimize import OptimizeResult
 
 from buropt.autodiff import jacobian
 from buropt.autodiff.compiled import Direct
-from buropt.scipy.bounds import read_bounds
+from buropt.scipy.bounds import of_pairs, read_bounds
 from buropt.scipy.parameters import Parameters
 from buropt.scipy.pieces import are_finite
 from buropt.scipy.result import NON_FINITE
@@ -43,7 +43,7 @@ def least_squares(
     args, kwargs
         More arguments of `fun`.
     bounds : optional
-        ``(low, high)`` or `Bounds` as SciPy documents it, or pairs nested like a nested x0.
+        ``(low, high)`` or `Bounds` as SciPy documents it; or pairs, in a row or nested like x0.
     sparse : bool
         Give SciPy the Jacobian as a sparse matrix. Which entries can be nonzero is read from the
         structure of `fun`; the values are exact, from few products. For the methods "trf" and
@@ -77,7 +77,7 @@ def least_squares(
 
         jac = sparse_jac
     if isinstance(bounds, dict) or not _is_scipys(bounds, parameters):
-        bounds = read_bounds(bounds, parameters)
+        bounds = of_pairs(read_bounds(bounds, parameters))
     result = scipy.optimize.least_squares(
         pieces.fun, parameters.start, jac=jac, bounds=bounds, args=args, **options
     )
@@ -95,10 +95,9 @@ def _is_scipys(bounds: Any, parameters: Parameters) -> bool:
     """Whether bounds are a pair (low, high) of all numbers, and not a list nested like x0."""
     if isinstance(bounds, scipy.optimize.Bounds):
         return True
-    n = parameters.start.size
-    return len(bounds) == 2 and all(
-        side is not None and not isinstance(side, dict) and np.size(side) in (1, n)
-        for side in bounds
+    sides = [np.asarray(side).ravel() for side in bounds]
+    return len(sides) == 2 and all(
+        side.dtype.kind in "fiu" and side.size in (1, parameters.start.size) for side in sides
     )
 
 
