@@ -39,6 +39,11 @@ struct GemmTarget {
   std::int64_t row;
   std::int64_t column;
 
+  BUROPT_INLINE void next_rows(std::int64_t rows) noexcept {
+    c += rows * ldc;
+    if (init != nullptr) init += rows * init_row;
+    row += rows;
+  }
   BUROPT_INLINE GemmTarget from_column(std::int64_t j) const noexcept {
     return {c + j, ldc, init == nullptr ? nullptr : init + j, init_row, rest, row, column + j};
   }

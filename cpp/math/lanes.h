@@ -120,13 +120,16 @@ BUROPT_INLINE void for_each_strip(std::int64_t n, std::int64_t max_packs, F&& f)
   if (n <= 0) return;
   if (n < kLanes) return detail::call_with_narrow_strip<kLanes / 2>(n, f);
   const std::int64_t packs = ceil_div(n, kLanes);
+  if (packs <= max_packs) return detail::call_with_strip<kLanes, kMaxPacks>(packs, 0, n, f);
   const std::int64_t strips = ceil_div(packs, max_packs);
+  const std::int64_t least = packs / strips;
+  const std::int64_t wider = packs - least * strips;
+  std::int64_t begin = 0;
   for (std::int64_t s = 0; s < strips; ++s) {
-    const std::int64_t first = part_begin(packs, strips, s);
-    const std::int64_t last = part_begin(packs, strips, s + 1);
-    const std::int64_t begin = first * kLanes;
-    detail::call_with_strip<kLanes, kMaxPacks>(last - first, begin,
-                                               std::min(n, last * kLanes) - begin, f);
+    const std::int64_t count = s < wider ? least + 1 : least;
+    const std::int64_t width = std::min(n - begin, count * kLanes);
+    detail::call_with_strip<kLanes, kMaxPacks>(count, begin, width, f);
+    begin += width;
   }
 }
 

@@ -38,21 +38,19 @@ Gemm<T> product(const std::int64_t* n, const T* a, const T* b, T* c, bool accumu
 }
 
 template <class T>
-GemmEpilogue<T> ending(const Instruction& s, const Frame& frame) noexcept {
+void set_ending(const Instruction& s, const Frame& frame, GemmEpilogue<T>& end) noexcept {
   const std::int64_t* flags = s.numbers.data() + kEnding;
   const std::int64_t columns = s.numbers[2];
   std::size_t next = 2;
   const auto operand = [&](std::int64_t is_given) -> const T* {
     return is_given != 0 ? buffer_as<const T>(frame, s.in[next++]) : nullptr;
   };
-  GemmEpilogue<T> end;
   end.bias = operand(flags[0]);
   end.residual = operand(flags[1]);
   end.residual_row = columns;
   end.relu = flags[2] != 0;
   end.mask = operand(flags[3]);
   end.mask_row = columns;
-  return end;
 }
 
 /// The share of a call in `count` rows or columns: whole blocks of them.
@@ -85,7 +83,7 @@ void stacked_kernel(const Instruction& s, const Frame& frame) noexcept {
   const T* b = buffer_as<const T>(frame, s.in[1]);
   Gemm<T> g = product(s.numbers.data(), a, b, buffer_as<T>(frame, s.out), false);
   g.m *= s.rows(frame);
-  static_cast<GemmEpilogue<T>&>(g) = ending<T>(s, frame);
+  set_ending<T>(s, frame, g);
   multiply_share(g, frame);
 }
 

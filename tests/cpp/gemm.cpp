@@ -115,6 +115,16 @@ struct Problem {
     return y > 0 ? sum : y <= 0 ? T(0) : y;
   }
 
+  std::vector<T> expected() {
+    std::vector<T> result = c.memory;
+    for (std::int64_t i = 0; i < g.m; ++i) {
+      for (std::int64_t j = 0; j < g.n; ++j) {
+        result[static_cast<std::size_t>(i * g.ldc + j)] = element(i, j);
+      }
+    }
+    return result;
+  }
+
   /// Rows [begin, end) of C.
   void multiply(std::int64_t begin, std::int64_t end) {
     Gemm<T> part = g;
@@ -155,12 +165,7 @@ int wrong_products(std::mt19937& random, int trials) {
     const std::int64_t k = random() % 4 ? size(random) : pick(random, {0, 256, 257, 1000, 2100});
     const auto integer = [&] { return static_cast<int>(random() % 5) - 2; };
     Problem<T> exact(random, size(random), size(random), k, integer);
-    std::vector<T> expected = exact.c.memory;
-    for (std::int64_t i = 0; i < exact.g.m; ++i) {
-      for (std::int64_t j = 0; j < exact.g.n; ++j) {
-        expected[static_cast<std::size_t>(i * exact.g.ldc + j)] = exact.element(i, j);
-      }
-    }
+    const std::vector<T> expected = exact.expected();
     exact.multiply(0, exact.g.m);
     wrong += !same(exact.c.memory, expected);
 
@@ -177,6 +182,38 @@ int wrong_products(std::mt19937& random, int trials) {
       i = end;
     }
     wrong += !same_bits(whole.c.memory, at_once);
+  }
+  return wrong;
+}
+
+/// Results that are bound by memory, where gemm goes through C by rows.
+template <class T>
+int wrong_wide_products(std::mt19937& random) {
+  int wrong = 0;
+  for (const std::int64_t k : {1, 3, 17, 70}) {
+    const std::int64_t m = k < 4 ? 53 : 530;
+    const auto integer = [&] { return static_cast<int>(random() % 5) - 2; };
+    for (int t = 0; t < 4; ++t) {
+      Problem<T> problem(random, m, 517, k, integer);
+      const std::vector<T> expected = problem.expected();
+      problem.multiply(0, m);
+      wrong += !same(problem.c.memory, expected);
+    }
+  }
+  return wrong;
+}
+
+/// Scratch memory is enough for every smaller product.
+template <class T>
+int wrong_scratch(std::mt19937& random, int trials) {
+  int wrong = 0;
+  for (int t = 0; t < trials; ++t) {
+    const auto size = [&] { return pick(random, {1, 8, 50, 127, 128, 300, 1024, 5000}); };
+    const std::int64_t m = size(), n = size(), k = size();
+    const bool b_transposed = random() % 2 == 0;
+    const std::int64_t smaller = gemm_scratch<T>(std::min(m, size()), std::min(n, size()),
+                                                 std::min(k, size()), b_transposed);
+    wrong += smaller > gemm_scratch<T>(m, n, k, b_transposed);
   }
   return wrong;
 }
@@ -207,8 +244,11 @@ int wrong_transposes() {
 
 int check_gemm() {
   std::mt19937 random(1);
-  const int products = wrong_products<float>(random, 300) + wrong_products<double>(random, 300);
+  const int products = wrong_products<float>(random, 300) + wrong_products<double>(random, 300) +
+                       wrong_wide_products<float>(random) + wrong_wide_products<double>(random);
+  const int scratch = wrong_scratch<float>(random, 2000) + wrong_scratch<double>(random, 2000);
   const int transposes = wrong_transposes<float>() + wrong_transposes<double>();
-  std::printf("%d wrong products, %d wrong transposes\n", products, transposes);
-  return products + transposes;
+  std::printf("wrong: %d products, %d sizes of scratch, %d transposes\n", products, scratch,
+              transposes);
+  return products + scratch + transposes;
 }
