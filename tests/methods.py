@@ -108,8 +108,9 @@ def solution_of(problem: Problem) -> Any:
 
 
 def copies(state: Any) -> Sequence[Any]:
-    """Everything in a state as arrays of their own."""
-    return [np.array(part) for part in state]
+    """The numbers in a state as arrays of their own; SciPy's run is none."""
+    parts = [np.array(part) for part in state]
+    return [part for part in parts if part.dtype != object]
 
 
 @dataclass(frozen=True)
