@@ -158,6 +158,9 @@ NN_ROWS: dict[str, Row] = {
             Example(((5, 18),), {"n_heads": 3, "causal": 1}),
             Example(((4, 15),), {"n_heads": 1, "causal": 0}),
             Example(((1, 3),), {"n_heads": 1, "causal": 1}),
+            # More queries than one block of lanes takes.
+            Example(((11, 24),), {"n_heads": 2, "causal": 1}),
+            Example(((19, 36),), {"n_heads": 3, "causal": 0}),
             # Too large for lanes: products over blocks of queries.
             Example(((70, 90),), {"n_heads": 2, "causal": 1}),
             Example(((66, 48),), {"n_heads": 1, "causal": 0}),

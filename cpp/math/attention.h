@@ -8,136 +8,19 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 
+#include "math/attention_lanes.h"
 #include "math/dot.h"
 #include "math/exp.h"
 #include "math/gemm.h"
 #include "math/rows.h"
-#include "math/transpose.h"
 
 namespace buropt {
-
-struct AttentionShape {
-  std::int64_t length;  ///< T
-  std::int64_t heads;
-  std::int64_t width;  ///< of a head
-  bool causal;         ///< position t sees positions 0..t only
-
-  std::int64_t columns() const noexcept { return heads * width; }
-  std::int64_t keys(std::int64_t query) const noexcept { return causal ? query + 1 : length; }
-  /// Whether problems go into lanes: then everything a head needs stays in the second-level cache.
-  bool in_lanes() const noexcept { return length * width <= 1024; }
-};
 
 namespace detail {
 
 inline constexpr std::int64_t kQueryBlock = 64;
-
-/// Problems first..first+count-1, one for each lane.
-template <class T>
-struct HeadLanes {
-  static constexpr int kLanes = Pack<T>::size;
-  const AttentionShape& shape;
-  std::int64_t first;
-  int count;
-
-  /// Calls f(sample, head, number of heads, lane) for runs of heads of one sample.
-  template <class F>
-  void for_each_run(F&& f) const noexcept {
-    for (int lane = 0; lane < count;) {
-      const std::int64_t problem = first + lane;
-      const std::int64_t head = problem % shape.heads;
-      const std::int64_t run = std::min<std::int64_t>(shape.heads - head, count - lane);
-      f(problem / shape.heads, head, run, lane);
-      lane += static_cast<int>(run);
-    }
-  }
-
-  /// lanes (T, width, kLanes) = the heads' part of a matrix whose rows are `row` elements apart and
-  /// whose samples are `sample` elements apart.
-  void load(const T* from, std::int64_t row, std::int64_t sample, T* lanes) const noexcept {
-    const std::int64_t width = shape.width;
-    if (count < kLanes) std::fill_n(lanes, shape.length * width * kLanes, T(0));
-    for_each_run([&](std::int64_t s, std::int64_t head, std::int64_t run, int lane) {
-      const T* at = from + s * sample + head * width;
-      for (std::int64_t t = 0; t < shape.length; ++t) {
-        transpose(run, width, at + t * row, width, lanes + t * width * kLanes + lane, kLanes);
-      }
-    });
-  }
-  void store(const T* lanes, T* to, std::int64_t row, std::int64_t sample) const noexcept {
-    const std::int64_t width = shape.width;
-    for_each_run([&](std::int64_t s, std::int64_t head, std::int64_t run, int lane) {
-      T* at = to + s * sample + head * width;
-      for (std::int64_t t = 0; t < shape.length; ++t) {
-        transpose(width, run, lanes + t * width * kLanes + lane, kLanes, at + t * row, width);
-      }
-    });
-  }
-};
-
-/// out[j] = scale * sum_f row[f] * rows[j, f] for j < n, in every lane.
-template <class T>
-BUROPT_INLINE void lane_products(const T* row, const T* rows, std::int64_t n, std::int64_t width,
-                                 T scale, T* out) noexcept {
-  constexpr int kLanes = Pack<T>::size;
-  constexpr int kTogether = 4;
-  const auto block = [&]<int kRows>(std::integral_constant<int, kRows>, std::int64_t j) {
-    Pack<T> sum[kRows];
-    for (Pack<T>& s : sum) s = Pack<T>(T(0));
-    for (std::int64_t f = 0; f < width; ++f) {
-      const Pack<T> factor = Pack<T>::load(row + f * kLanes);
-#pragma GCC unroll 4
-      for (int r = 0; r < kRows; ++r) {
-        sum[r] = fma(factor, Pack<T>::load(rows + ((j + r) * width + f) * kLanes), sum[r]);
-      }
-    }
-    for (int r = 0; r < kRows; ++r) (sum[r] * scale).store(out + (j + r) * kLanes);
-  };
-  std::int64_t j = 0;
-  for (; j + kTogether <= n; j += kTogether) block(std::integral_constant<int, kTogether>(), j);
-  for (; j < n; ++j) block(std::integral_constant<int, 1>(), j);
-}
-
-/// out[f] = factor * sum_j weights[j] * rows[j, f], in every lane.
-template <class T>
-BUROPT_INLINE void lane_combination(const T* weights, const T* rows, std::int64_t n,
-                                    std::int64_t width, Pack<T> factor, T* out) noexcept {
-  constexpr int kLanes = Pack<T>::size;
-  constexpr int kTogether = 4;
-  const auto block = [&]<int kColumns>(std::integral_constant<int, kColumns>, std::int64_t f) {
-    Pack<T> sum[kColumns];
-    for (Pack<T>& s : sum) s = Pack<T>(T(0));
-    for (std::int64_t j = 0; j < n; ++j) {
-      const Pack<T> weight = Pack<T>::load(weights + j * kLanes);
-#pragma GCC unroll 4
-      for (int c = 0; c < kColumns; ++c) {
-        sum[c] = fma(weight, Pack<T>::load(rows + (j * width + f + c) * kLanes), sum[c]);
-      }
-    }
-    for (int c = 0; c < kColumns; ++c) (sum[c] * factor).store(out + (f + c) * kLanes);
-  };
-  std::int64_t f = 0;
-  for (; f + kTogether <= width; f += kTogether) block(std::integral_constant<int, kTogether>(), f);
-  for (; f < width; ++f) block(std::integral_constant<int, 1>(), f);
-}
-
-/// p[j] = exp(p[j] - max p) for j < n; gives the sum.
-template <class T>
-BUROPT_INLINE Pack<T> lane_exponentials(T* p, std::int64_t n) noexcept {
-  constexpr int kLanes = Pack<T>::size;
-  Pack<T> max(-kInfinity<T>);
-  for (std::int64_t j = 0; j < n; ++j) max = maximum(max, Pack<T>::load(p + j * kLanes));
-  Pack<T> total(T(0));
-  for (std::int64_t j = 0; j < n; ++j) {
-    const Pack<T> e = exp(Pack<T>::load(p + j * kLanes) - max);
-    total += e;
-    e.store(p + j * kLanes);
-  }
-  return total;
-}
 
 /// p[0..keys) = softmax(scale p[0..keys)), p[keys..n) = 0.
 template <class T>
@@ -181,87 +64,6 @@ void multiply(std::int64_t m, std::int64_t k, std::int64_t n, const T* a, std::i
     g.init_row = ldc;
   }
   gemm(g, scratch);
-}
-
-template <class T>
-T attention_scale(const AttentionShape& a) noexcept {
-  return static_cast<T>(1 / std::sqrt(static_cast<double>(a.width)));
-}
-
-template <class T>
-void attention_in_lanes(const AttentionShape& a, const T* qkv, std::int64_t qkv_sample,
-                        const HeadLanes<T>& lanes, T* out, T* scratch) noexcept {
-  constexpr int kLanes = Pack<T>::size;
-  const std::int64_t c = a.columns();
-  const std::int64_t size = a.length * a.width * kLanes;
-  T* const q = scratch;
-  T* const k = q + size;
-  T* const v = k + size;
-  T* const y = v + size;
-  T* const p = y + size;
-  lanes.load(qkv, 3 * c, qkv_sample, q);
-  lanes.load(qkv + c, 3 * c, qkv_sample, k);
-  lanes.load(qkv + 2 * c, 3 * c, qkv_sample, v);
-  for (std::int64_t i = 0; i < a.length; ++i) {
-    const std::int64_t at = i * a.width * kLanes;
-    const std::int64_t keys = a.keys(i);
-    lane_products(q + at, k, keys, a.width, attention_scale<T>(a), p);
-    const Pack<T> total = lane_exponentials(p, keys);
-    lane_combination(p, v, keys, a.width, T(1) / total, y + at);
-  }
-  lanes.store(y, out, c, a.length * c);
-}
-
-template <class T>
-void attention_vjp_in_lanes(const AttentionShape& a, const T* ct, std::int64_t ct_sample,
-                            const T* qkv, std::int64_t qkv_sample, const HeadLanes<T>& lanes,
-                            T* out, T* scratch) noexcept {
-  constexpr int kLanes = Pack<T>::size;
-  const std::int64_t c = a.columns();
-  const std::int64_t size = a.length * a.width * kLanes;
-  const T scale = attention_scale<T>(a);
-  T* const q = scratch;
-  T* const k = q + size;
-  T* const v = k + size;
-  T* const g = v + size;
-  T* const dq = g + size;
-  T* const dk = dq + size;
-  T* const dv = dk + size;
-  T* const p = dv + size;
-  T* const ds = p + a.length * kLanes;
-  lanes.load(qkv, 3 * c, qkv_sample, q);
-  lanes.load(qkv + c, 3 * c, qkv_sample, k);
-  lanes.load(qkv + 2 * c, 3 * c, qkv_sample, v);
-  lanes.load(ct, c, ct_sample, g);
-  std::fill_n(dk, 2 * size, T(0));
-  for (std::int64_t i = 0; i < a.length; ++i) {
-    const std::int64_t at = i * a.width * kLanes;
-    const std::int64_t keys = a.keys(i);
-    lane_products(q + at, k, keys, a.width, scale, p);
-    const Pack<T> factor = T(1) / lane_exponentials(p, keys);
-    lane_products(g + at, v, keys, a.width, T(1), ds);
-    Pack<T> mean(T(0));
-    for (std::int64_t j = 0; j < keys; ++j) {
-      const Pack<T> weight = Pack<T>::load(p + j * kLanes) * factor;
-      weight.store(p + j * kLanes);
-      mean = fma(weight, Pack<T>::load(ds + j * kLanes), mean);
-    }
-    for (std::int64_t j = 0; j < keys; ++j) {
-      const Pack<T> weight = Pack<T>::load(p + j * kLanes);
-      const Pack<T> slope = weight * (Pack<T>::load(ds + j * kLanes) - mean) * scale;
-      slope.store(ds + j * kLanes);
-      for (std::int64_t f = 0; f < a.width; ++f) {
-        T* const to_k = dk + (j * a.width + f) * kLanes;
-        T* const to_v = dv + (j * a.width + f) * kLanes;
-        fma(slope, Pack<T>::load(q + at + f * kLanes), Pack<T>::load(to_k)).store(to_k);
-        fma(weight, Pack<T>::load(g + at + f * kLanes), Pack<T>::load(to_v)).store(to_v);
-      }
-    }
-    lane_combination(ds, k, keys, a.width, Pack<T>(T(1)), dq + at);
-  }
-  lanes.store(dq, out, 3 * c, a.length * 3 * c);
-  lanes.store(dk, out + c, 3 * c, a.length * 3 * c);
-  lanes.store(dv, out + 2 * c, 3 * c, a.length * 3 * c);
 }
 
 /// p (rows, n) = the softmax of queries first..first+rows-1 over keys 0..n-1.
@@ -329,11 +131,7 @@ void attention_vjp_by_products(const AttentionShape& a, const T* ct, const T* q,
 /// Elements of scratch for `attention` or `attention_vjp`.
 template <class T>
 std::int64_t attention_scratch(const AttentionShape& a, bool vjp) noexcept {
-  if (a.in_lanes()) {
-    const std::int64_t arrays = vjp ? 7 : 4;
-    const std::int64_t vectors = vjp ? 2 : 1;
-    return (arrays * a.width + vectors) * a.length * Pack<T>::size;
-  }
+  if (a.in_lanes()) return attention_lane_scratch<T>(a, vjp);
   const std::int64_t block = detail::kQueryBlock;
   const std::int64_t products = std::max({gemm_scratch<T>(block, a.length, a.width, true),
                                           gemm_scratch<T>(block, a.width, a.length, false),
@@ -350,7 +148,7 @@ void attention(const AttentionShape& a, std::int64_t samples, const T* qkv, std:
   if (a.in_lanes()) {
     for (std::int64_t first = 0; first < problems; first += Pack<T>::size) {
       const auto count = static_cast<int>(std::min<std::int64_t>(Pack<T>::size, problems - first));
-      detail::attention_in_lanes(a, qkv, qkv_sample, detail::HeadLanes<T>{a, first, count}, out,
+      detail::attention_in_lanes(a, qkv, qkv_sample, detail::HeadLanes<T>(a, first, count), out,
                                  scratch);
     }
     return;
@@ -374,7 +172,7 @@ void attention_vjp(const AttentionShape& a, std::int64_t samples, const T* ct,
     for (std::int64_t first = 0; first < problems; first += Pack<T>::size) {
       const auto count = static_cast<int>(std::min<std::int64_t>(Pack<T>::size, problems - first));
       detail::attention_vjp_in_lanes(a, ct, ct_sample, qkv, qkv_sample,
-                                     detail::HeadLanes<T>{a, first, count}, out, scratch);
+                                     detail::HeadLanes<T>(a, first, count), out, scratch);
     }
     return;
   }
