@@ -30,10 +30,10 @@ void softmax_row(T* p, std::int64_t keys, std::int64_t n, T scale) noexcept {
     const Pack<T> x = at.load(p) * scale;
     max = maximum(max, at.within(x, -kInfinity<T>));
   });
-  const T m = fold_lanes(max, Maximum());
+  const T m = fold_lanes(max, Larger());
   Pack<T> sum(T(0));
   for_each_columns<T>(keys, [&](auto at) {
-    const Pack<T> e = exp(at.load(p) * scale - m);
+    const Pack<T> e = exp_of_nonpositive(at.load(p) * scale - m);
     sum += at.within(e);
     at.store(p, e);
   });

@@ -81,8 +81,7 @@ class HeadLanes {
     const std::int64_t size = kLanes * shape_.width;
     if (count_ < kLanes) std::fill_n(staged, shape_.length * size, T(0));
     for_each_piece(row, sample, [&](std::int64_t place, std::int64_t at, std::int64_t n) {
-      for_each_columns<T>(
-          n, [&](auto columns) { columns.store(staged + at, columns.load(from + place)); });
+      copy_columns(from + place, staged + at, n);
     });
     for (std::int64_t t = 0; t < shape_.length; ++t) to_lanes(staged + t * size, lanes + t * size);
   }
@@ -92,8 +91,7 @@ class HeadLanes {
     for (std::int64_t t = 0; t < shape_.length; ++t)
       from_lanes(lanes + t * size, staged + t * size);
     for_each_piece(row, sample, [&](std::int64_t place, std::int64_t at, std::int64_t n) {
-      for_each_columns<T>(
-          n, [&](auto columns) { columns.store(to + place, columns.load(staged + at)); });
+      copy_columns(staged + at, to + place, n);
     });
   }
 
@@ -200,7 +198,7 @@ BUROPT_INLINE Pack<T> lane_exponentials(T* p, std::int64_t n) noexcept {
   for (std::int64_t j = 0; j < n; ++j) max = maximum(max, Pack<T>::load(p + j * kLanes));
   Pack<T> total(T(0));
   for (std::int64_t j = 0; j < n; ++j) {
-    const Pack<T> e = exp(Pack<T>::load(p + j * kLanes) - max);
+    const Pack<T> e = exp_of_nonpositive(Pack<T>::load(p + j * kLanes) - max);
     total += e;
     e.store(p + j * kLanes);
   }

@@ -123,6 +123,22 @@ BUROPT_INLINE T exp(T x) noexcept {
   return detail::exp_of_difference(x, T(0)).high;
 }
 
+/// exp of x <= 0, as for weights relative to the largest one: the same bits for less work, since
+/// one scale serves all results. None is rounded to 0, which some processors are slow at:
+/// -infinity, as in a mask, costs no more than other numbers.
+template <Real T>
+BUROPT_INLINE T exp_of_nonpositive(T x) noexcept {
+  using C = detail::ExpConstants<Scalar<T>>;
+  const MaskOf<T> vanishes = x < T(C::kZero);
+  const T kept = select(vanishes, T(0), x);
+  const auto [n, n_bits] = nearest_int(kept, T(C::kInverseLn2));
+  const T r = fma(-n, T(C::kLn2Low), fma(-n, T(C::kLn2High), kept));
+  const T fraction = fma(r * r, detail::polynomial(r, C::kExp), r);
+  const UIntOf<T> exponent = n_bits + UIntOf<T>(Format<T>::kBias + 64);
+  const T scale = from_bits<T>(exponent << Format<T>::kMantissaBits);
+  return select(vanishes, T(0), fma(scale, fraction, scale) * T(0x1p-64f));
+}
+
 template <Real T>
 BUROPT_INLINE T exp2(T x) noexcept {
   using C = detail::ExpConstants<Scalar<T>>;

@@ -16,13 +16,17 @@
 
 namespace buropt {
 
+/// The lanes' own numbers.
+template <class T>
+BUROPT_INLINE Pack<typename Pack<T>::Lane> lane_numbers() noexcept {
+  Pack<typename Pack<T>::Lane> lane;
+  for (int i = 0; i < Pack<T>::size; ++i) lane.v[i] = i;
+  return lane;
+}
 /// Lanes 0..n-1.
 template <class T>
 BUROPT_INLINE Mask<T> first_lanes(int n) noexcept {
-  using Count = Pack<typename Pack<T>::Lane>;
-  Count lane;
-  for (int i = 0; i < Count::size; ++i) lane.v[i] = i;
-  return lane < Count(n);
+  return lane_numbers<T>() < Pack<typename Pack<T>::Lane>(n);
 }
 
 /// Columns i, i + 1, ... of a row, as many as a register holds.
@@ -62,6 +66,22 @@ BUROPT_INLINE void for_each_columns(std::int64_t n, F&& f) noexcept {
   if (i < n) f(LastColumns<T>{i, static_cast<int>(n - i)});
 }
 
+/// to[0..n) = from[0..n), which do not overlap: for short rows, for which a call of memcpy takes
+/// long.
+template <class T>
+BUROPT_INLINE void copy_columns(const T* from, T* to, std::int64_t n) noexcept {
+  constexpr std::int64_t kLanes = Pack<T>::size;
+  if (n < kLanes) {
+    const LastColumns<T> all{0, static_cast<int>(n)};
+    return all.store(to, all.load(from));
+  }
+  // The last register ends at the edge, so none needs a mask.
+  for (std::int64_t i = 0; i < n; i += kLanes) {
+    const std::int64_t at = std::min(i, n - kLanes);
+    Pack<T>::load(from + at).store(to + at);
+  }
+}
+
 namespace detail {
 
 // Halves of the segments (of `segment` lanes) of a and then b: the lower ones, or the upper ones.
@@ -98,7 +118,7 @@ struct Plus {
     return a + b;
   }
 };
-struct Maximum {
+struct Larger {
   /// Also for the narrower vectors that a register is folded to.
   template <class T>
   BUROPT_INLINE T operator()(T a, T b) const noexcept {
@@ -127,15 +147,20 @@ struct RowGroup {
   }
 };
 
-/// For every row of a group the sum over n columns of term(r, columns): row r's in lane r.
-template <class T, class Term>
-BUROPT_INLINE Pack<T> group_sums(std::int64_t n, Term term) noexcept {
-  RowGroup<T> sums(T(0));
+/// For every row of a group the combination over n columns of term(r, columns), from `start` on:
+/// row r's in lane r.
+template <class T, class Combine, class Term>
+BUROPT_INLINE Pack<T> fold_group(std::int64_t n, T start, Combine combine, Term term) noexcept {
+  RowGroup<T> rows(start);
   for_each_columns<T>(n, [&](auto at) {
 #pragma GCC unroll 16
-    for (int r = 0; r < Pack<T>::size; ++r) sums[r] += term(r, at);
+    for (int r = 0; r < Pack<T>::size; ++r) rows[r] = combine(rows[r], term(r, at));
   });
-  return sums.folded(Plus());
+  return rows.folded(combine);
+}
+template <class T, class Term>
+BUROPT_INLINE Pack<T> group_sums(std::int64_t n, Term term) noexcept {
+  return fold_group(n, T(0), Plus(), term);
 }
 
 /// Lane r of a register, as a number.

@@ -38,7 +38,8 @@ void kernel(const Instruction& s, const Frame& frame) noexcept {
   const OperandRows<T> labels(s, frame, 1, 1);
   T* out = buffer_as<T>(frame, s.out);
   for_each_group<T>(s, frame, [&](std::int64_t first, int count) {
-    const auto sums = exponential_sums(logits, first, count, n, NoStore());
+    const auto sums =
+        exponential_sums<true>(GroupRows<T>(logits, first, count), count, n, NoStore());
     const RowValues<T> max(sums.max);
     const RowValues<T> log_sum(log_of_sum(sums));
     for (int r = 0; r < count; ++r) {
@@ -70,32 +71,35 @@ void vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
   const OperandRows<T> labels(s, frame, 2, 1);
   T* out = buffer_as<T>(frame, s.out);
   for_each_group<T>(s, frame, [&](std::int64_t first, int count) {
-    const auto sums = exponential_sums(logits, first, count, n, [&](int r, auto at, auto e, auto) {
-      at.store(out + (first + r) * n, e);
+    const GroupRows<T> x(logits, first, count);
+    std::array<std::int64_t, Pack<T>::size> columns;
+    for (std::size_t r = 0; r < static_cast<std::size_t>(count); ++r) {
+      columns[r] = column_of(*labels[first + static_cast<std::int64_t>(r)], n);
+    }
+    // softmax - 1 is minus the sum of the others, to its last digits when the label dominates.
+    RowGroup<T> others(T(0));
+    const auto sums = exponential_sums<false>(x, count, n, [&](int r, auto at, auto e, auto tie) {
+      using Lane = typename Pack<T>::Lane;
+      const std::int64_t label = columns[static_cast<std::size_t>(r)] - at.i;
+      const Mask<T> is_label = lane_numbers<T>() == Pack<Lane>(static_cast<Lane>(label));
+      const Pack<T> zero(T(0));
+      at.store(out + (first + r) * n, select(is_label, zero, e));
+      others[r] += at.within(select(is_label, zero, select(tie, Pack<T>(T(1)), e)));
     });
-    const RowValues<T> scale(T(1) / (sums.ties + sums.rest));
+    const Pack<T> weight = T(1) / (sums.ties + sums.rest);
+    const RowValues<T> scale(weight);
+    const RowValues<T> max(sums.max);
+    const RowValues<T> of_others(others.folded(Plus()) * weight);
     for (int r = 0; r < count; ++r) {
       const T ct = *cotangents[first + r];
-      const std::int64_t column = column_of(*labels[first + r], n);
+      const std::int64_t column = columns[static_cast<std::size_t>(r)];
       T* row = out + (first + r) * n;
-      if (column < 0) {
-        std::fill_n(row, n, kNaN<T>);
-        continue;
-      }
-      // softmax - 1 is minus the sum of the others, to its last digits when the label dominates.
-      const T at_label = row[column] * scale[r];
-      T others = T(0);
-      if (at_label > T(0.5)) {
-        Pack<T> sum(T(0));
-        row[column] = T(0);
-        for_each_columns<T>(n, [&](auto at) { sum += at.load(row); });
-        others = detail::fold_lanes(sum, Plus()) * scale[r];
-      } else {
-        others = T(1) - at_label;
-      }
-      const T factor = ct * scale[r];
+      const T factor = column < 0 ? kNaN<T> : ct * scale[r];
       for_each_columns<T>(n, [&](auto at) { at.store(row, at.load(row) * factor); });
-      row[column] = -ct * others;
+      if (column < 0) continue;
+      // Of an infinite label there is no softmax.
+      const T below = x[r][column] - max[r];
+      row[column] = below != below ? kNaN<T> : -ct * of_others[r];
     }
   });
 }

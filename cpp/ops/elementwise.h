@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "base/simd.h"
+#include "math/rows.h"
 #include "ops/loop.h"
 #include "ops/op.h"
 #include "ops/symbol.h"
@@ -169,19 +170,10 @@ class Walk {
     if (together > whole) together -= together % whole;
     for (std::size_t k = 0; k < N; ++k) {
       if (row[k] != 0 || step[k] == 0) continue;
-      for (std::int64_t r = 0; r < together; ++r) copy_row(start[k], copies_[k] + r * inner);
+      for (std::int64_t r = 0; r < together; ++r) {
+        copy_columns(start[k], copies_[k] + r * inner, inner);
+      }
       start[k] = copies_[k];
-    }
-  }
-
-  void copy_row(const T* from, T* to) const noexcept {
-    if (inner < lanes) {
-      std::copy_n(from, inner, to);
-      return;
-    }
-    for (std::int64_t i = 0; i < inner; i += lanes) {
-      const std::int64_t at = std::min(i, inner - lanes);
-      Pack<T>::load(from + at).store(to + at);
     }
   }
 

@@ -11,47 +11,35 @@
 namespace buropt {
 
 template <class T>
-BUROPT_INLINE Pack<T> largest(const OperandRows<T>& x, std::int64_t first, int count,
-                              std::int64_t n) noexcept {
-  RowGroup<T> group(-kInfinity<T>);
-  for (int r = 0; r < count; ++r) {
-    const T* row = x[first + r];
-    Pack<T> m(-kInfinity<T>);
-    for_each_columns<T>(n, [&](auto at) { m = maximum(m, at.load(row, -kInfinity<T>)); });
-    group[r] = m;
-  }
-  return group.folded(Maximum());
-}
-
-template <class T>
 struct ExponentialSums {
   Pack<T> max;
   Pack<T> ties;  // elements equal to the largest
   Pack<T> rest;  // sum of exp(x - max) over the others
 };
 
-/// For a group of rows. store(r, columns, e, tie) sees e = exp(x - max) and where x == max.
-template <class T, class Store>
-BUROPT_INLINE ExponentialSums<T> exponential_sums(const OperandRows<T>& x, std::int64_t first,
-                                                  int count, std::int64_t n, Store store) noexcept {
-  const Pack<T> max = largest(x, first, count, n);
+/// For a group of rows. store(r, columns, e, tie) sees e = exp(x - max) and where x == max. If
+/// `apart` is false, only the sum of ties and rest is right.
+template <bool apart, class T, class Store>
+BUROPT_INLINE ExponentialSums<T> exponential_sums(const GroupRows<T>& x, int count, std::int64_t n,
+                                                  Store store) noexcept {
+  const Pack<T> max = fold_group(n, -kInfinity<T>, Larger(),
+                                 [&](int r, auto at) { return at.load(x[r], -kInfinity<T>); });
   const RowValues<T> max_of(max);
-  RowGroup<T> ties(T(1));
+  RowGroup<T> ties(T(apart ? 1 : 0));
   RowGroup<T> rest(T(0));
   for (int r = 0; r < count; ++r) {
-    const T* row = x[first + r];
     const Pack<T> m(max_of[r]);
     Pack<T> number(T(0));
     Pack<T> sum(T(0));
     for_each_columns<T>(n, [&](auto at) {
-      const Pack<T> value = at.load(row, -kInfinity<T>);
+      const Pack<T> value = at.load(x[r], -kInfinity<T>);
       const Mask<T> tie = value == m;
-      const Pack<T> e = exp(value - m);
-      number += at.within(select(tie, Pack<T>(T(1)), Pack<T>(T(0))));
-      sum += at.within(select(tie, Pack<T>(T(0)), e));
+      const Pack<T> e = exp_of_nonpositive(value - m);
+      if constexpr (apart) number += at.within(select(tie, Pack<T>(T(1)), Pack<T>(T(0))));
+      sum += at.within(select(tie, Pack<T>(T(apart ? 0 : 1)), e));
       store(r, at, e, tie);
     });
-    ties[r] = number;
+    if constexpr (apart) ties[r] = number;
     rest[r] = sum;
   }
   return {max, ties.folded(Plus()), rest.folded(Plus())};

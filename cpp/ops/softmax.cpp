@@ -15,9 +15,9 @@ void softmax_kernel(const Instruction& s, const Frame& frame) noexcept {
   const OperandRows<T> x(s, frame, 0, n);
   T* out = buffer_as<T>(frame, s.out);
   for_each_group<T>(s, frame, [&](std::int64_t first, int count) {
-    const auto sums = exponential_sums(x, first, count, n, [&](int r, auto at, auto e, auto) {
-      at.store(out + (first + r) * n, e);
-    });
+    const auto sums = exponential_sums<false>(
+        GroupRows<T>(x, first, count), count, n,
+        [&](int r, auto at, auto e, auto) { at.store(out + (first + r) * n, e); });
     // An infinite row has no softmax, not even where it is 0.
     const Mask<T> finite = sums.max - sums.max == Pack<T>(T(0));
     const RowValues<T> scale(select(finite, T(1) / (sums.ties + sums.rest), Pack<T>(kNaN<T>)));
@@ -34,7 +34,7 @@ void log_softmax_kernel(const Instruction& s, const Frame& frame) noexcept {
   const OperandRows<T> x(s, frame, 0, n);
   T* out = buffer_as<T>(frame, s.out);
   for_each_group<T>(s, frame, [&](std::int64_t first, int count) {
-    const auto sums = exponential_sums(x, first, count, n, NoStore());
+    const auto sums = exponential_sums<true>(GroupRows<T>(x, first, count), count, n, NoStore());
     const RowValues<T> max(sums.max);
     const RowValues<T> log_sum(log_of_sum(sums));
     for (int r = 0; r < count; ++r) {
@@ -52,7 +52,7 @@ void logsumexp_kernel(const Instruction& s, const Frame& frame) noexcept {
   const OperandRows<T> x(s, frame, 0, n);
   T* out = buffer_as<T>(frame, s.out);
   for_each_group<T>(s, frame, [&](std::int64_t first, int count) {
-    const auto sums = exponential_sums(x, first, count, n, NoStore());
+    const auto sums = exponential_sums<true>(GroupRows<T>(x, first, count), count, n, NoStore());
     (sums.max + log_of_sum(sums)).store_n(out + first, count);
   });
 }
@@ -65,9 +65,10 @@ void logsumexp_vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
   const OperandRows<T> x(s, frame, 1, n);
   T* out = buffer_as<T>(frame, s.out);
   for_each_group<T>(s, frame, [&](std::int64_t first, int count) {
-    const auto sums = exponential_sums(x, first, count, n, [&](int r, auto at, auto e, auto tie) {
-      at.store(out + (first + r) * n, select(tie, Pack<T>(T(1)), e));
-    });
+    const auto sums = exponential_sums<false>(
+        GroupRows<T>(x, first, count), count, n, [&](int r, auto at, auto e, auto tie) {
+          at.store(out + (first + r) * n, select(tie, Pack<T>(T(1)), e));
+        });
     const Pack<T> weight = T(1) / (sums.ties + sums.rest);
     const RowValues<T> scale(select(sums.max == Pack<T>(-kInfinity<T>), Pack<T>(T(0)), weight));
     for (int r = 0; r < count; ++r) {
