@@ -296,6 +296,27 @@ def test_a_start_that_is_not_finite(method):
     assert result.x.tolist() == [-1, 1]
 
 
+@pytest.mark.parametrize("method", ["L-BFGS-B", "TNC", "SLSQP"])
+def test_a_start_outside_of_the_bounds_is_moved_into_them(method):
+    def barrier(x):
+        return np.sum(x - np.log(x))
+
+    result = buropt.scipy.minimize(barrier, [-1, 4], method=method, bounds=[(0.1, None)] * 2)
+    assert result.success
+    assert np.allclose(result.x, 1, atol=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_mistake_in_a_callback_is_no_failure_of_the_function():
+    def callback(xk):
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        buropt.scipy.minimize(
+            lambda x: np.sum(5 * x - np.log(x)), [2, 1.5], method="trust-ncg", callback=callback
+        )
+
+
 @pytest.mark.parametrize("method", ["BFGS", "SLSQP", "Newton-CG", "trust-ncg", "trust-exact"])
 @pytest.mark.filterwarnings("ignore")
 def test_methods_step_back_from_where_the_function_ends(method):

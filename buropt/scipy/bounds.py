@@ -51,6 +51,17 @@ def of_pairs(pairs: Any) -> Bounds:
     )
 
 
+def clipped(x: Array, bounds: Any) -> Array:
+    """The point of the bounds that is nearest to x; x itself if they do not fit, as SciPy says."""
+    if bounds is None or not (isinstance(bounds, Bounds) or np.shape(bounds) == (x.size, 2)):
+        return x
+    limits = of_pairs(bounds)
+    low, high = np.asarray(limits.lb, np.float64), np.asarray(limits.ub, np.float64)
+    if low.size not in (1, x.size) or high.size not in (1, x.size):
+        return x
+    return np.minimum(np.maximum(x, low), high)
+
+
 def _is_nest(bounds: Any, parameters: Parameters) -> bool:
     """A list can be both; it is SciPy's if it has a pair of numbers for every number."""
     if parameters.spec.structure.kind in ("dict", "namedtuple"):

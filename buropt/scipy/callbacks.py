@@ -24,10 +24,13 @@ class Callback:
     ----------
     x : ndarray, shape (n,), or None
         The point of the last call.
+    error : Exception or None
+        What the user's callback has raised.
     """
 
     def __init__(self, callback: Callable[..., Any], pieces: Pieces, args: tuple[Any, ...]) -> None:
         self.x: Array | None = None
+        self.error: Exception | None = None
         self._callback = callback
         self._pieces = pieces
         self._args = args
@@ -38,6 +41,13 @@ class Callback:
         """What `scipy.optimize.minimize` takes for a method, in lower case."""
         return self._with_state if method == "trust-constr" else self._with_point
 
+    def _call(self, *points: Any, **result: Any) -> Any:
+        try:
+            return self._callback(*points, **result)
+        except Exception as error:
+            self.error = error
+            raise
+
     def _with_point(self, xk: Array) -> Any:
         # A trust region may stay where it is for longer than the pieces remember.
         if self.x is None or not np.array_equal(self.x, xk):
@@ -46,11 +56,11 @@ class Callback:
         tree = self._pieces.parameters.tree(xk)
         if self._names == ["intermediate_result"]:
             result = OptimizeResult(x=tree, fun=self._value)
-            return self._callback(intermediate_result=result)
-        return self._callback(tree)
+            return self._call(intermediate_result=result)
+        return self._call(tree)
 
     def _with_state(self, xk: Array, state: OptimizeResult) -> Any:
         tree = self._pieces.parameters.tree(xk)
         if self._names == ["intermediate_result"]:
-            return self._callback(intermediate_result=OptimizeResult(state, x=tree))
-        return self._callback(tree, state) if len(self._names) > 1 else self._callback(tree)
+            return self._call(intermediate_result=OptimizeResult(state, x=tree))
+        return self._call(tree, state) if len(self._names) > 1 else self._call(tree)

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.optimize
 from scipy.optimize import HessianUpdateStrategy, OptimizeResult
 
-from buropt.scipy.bounds import read_bounds
+from buropt.scipy.bounds import clipped, read_bounds
 from buropt.scipy.callbacks import Callback
 from buropt.scipy.constraints import read_constraints
 from buropt.scipy.parameters import Array
@@ -90,11 +90,14 @@ def minimize(
             "hess may be a HessianUpdateStrategy, such as scipy.optimize.BFGS(), with the method "
             "trust-constr. Instead: leave it out for the exact Hessian."
         )
-    if not pieces.point(pieces.x0, *args).is_finite:
-        return failed(pieces, args, "value or gradient at x0")
+    bounds = read_bounds(bounds, pieces.parameters)
+    # Where SciPy starts: but for one method, at x0 moved into the bounds.
+    start = pieces.x0 if name == "trust-constr" else clipped(pieces.x0, bounds)
+    if not pieces.point(start, *args).is_finite:
+        return failed(pieces, args, "value or gradient at the start")
     guarded = Guarded(pieces)
     keywords: dict[str, Any] = {
-        "bounds": read_bounds(bounds, pieces.parameters),
+        "bounds": bounds,
         "constraints": read_constraints(constraints, pieces.parameters, name),
         "tol": tol,
         "options": None if options is None else dict(options),
@@ -113,7 +116,8 @@ def minimize(
         return stopped(pieces, caller.x, args)
     except (ValueError, np.linalg.LinAlgError) as error:
         # What SciPy's linear algebra makes of NaN; other mistakes are the user's.
-        if pieces.n_non_finite == 0 and "infs or NaNs" not in str(error):
+        is_users = caller is not None and caller.error is error
+        if is_users or (pieces.n_non_finite == 0 and "infs or NaNs" not in str(error)):
             raise
         return failed(pieces, args, f"SciPy's {method} stopped with {str(error)!r}")
     has_gradient = "grad" if name == "trust-constr" else "jac"

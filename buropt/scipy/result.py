@@ -41,7 +41,7 @@ def finished(
         Whether the last evaluation says why the method ended.
     """
     # A line search or trust region that cannot get away from such points may call it convergence.
-    if is_local and result.success and not pieces.ended_finite:
+    if is_local and result.get("success", True) and not pieces.ended_finite:
         return failed(pieces, args, "the last point that the method tried", result)
     x = np.array(result.x, np.float64)
     last = pieces.point(x, *args)
@@ -68,11 +68,11 @@ def failed(
     result.update(
         x=last.x.copy(),
         fun=last.value,
-        jac=last.gradient.copy(),
         success=False,
         status=NON_FINITE,
         message=f"Not finite: {why}; {where}.",
     )
+    result["grad" if "grad" in result else "jac"] = last.gradient.copy()
     result.setdefault("nfev", pieces.n_evaluations)
     result.setdefault("njev", pieces.n_evaluations)
     return in_users_form(result, pieces)
