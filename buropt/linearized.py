@@ -90,7 +90,7 @@ class HessianProducts:
         self._second = _core.Query(
             second,
             [x, v, *kept],
-            [("out", (dim,), False)],
+            [("out", (1, dim), False)],
             [*roles, *along, *taken],
             [(0, offset) for offset in offsets],
             *rest,
@@ -101,9 +101,9 @@ class HessianProducts:
         kept: Any = self._first([x, x], None, self._weights, self._scale, self._nothing)
         return list(kept)
 
-    def times(self, x: Array, kept: list[Any], v: Array) -> Array:
-        """The Hessian at x times v, (dim,)."""
-        results: Any = self._second([x, v, *kept], None, self._weights, self._scale, [None])
+    def times(self, x: Array, kept: list[Any], v: Array, out: Array | None = None) -> Array:
+        """The Hessian at x times v, (1, dim)."""
+        results: Any = self._second([x, v, *kept], None, self._weights, self._scale, [out])
         product: Array = results[0]
         return product
 

@@ -91,7 +91,7 @@ class SciPy(Optimizer[State]):
         # What takes a while the first time, and is no part of the run's seconds.
 
         if self.arguments()[1] == "hessp":
-            problem.oracle.hvp_at(problem.x0)
+            problem.oracle.hvp(problem.x0, problem.x0)
         return settled
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:

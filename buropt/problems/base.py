@@ -8,7 +8,6 @@ only here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -94,16 +93,13 @@ class Problem:
     counters: Counters = field(default_factory=Counters)
     psi: Psi | None = None
     _last: _Evaluation | None = field(default=None, init=False, repr=False)
-    _products: tuple[bytes, Callable[[Array], Array]] | None = field(
-        default=None, init=False, repr=False
-    )
 
     def __post_init__(self) -> None:
         self.x0 = self._point(np.array(self.x0))
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the evaluation that is kept; a copy makes its own."""
-        return self.__dict__ | {"_last": None, "_products": None}
+        return self.__dict__ | {"_last": None}
 
     def __repr__(self) -> str:
         psi = "" if self.psi is None else f", psi={self.psi!r}"
@@ -227,11 +223,8 @@ class Problem:
     def hvp(self, x: Array, v: Array) -> Array:
         """Hessian of f at x times v, (dim,). Counts n_samples gradients: a pass over the data."""
         self._count(self.n_samples)
-        x = self._point(x)
-        point = x.tobytes()
-        if self._products is None or self._products[0] != point:
-            self._products = point, self.oracle.hvp_at(x)
-        return self._products[1](self._point(v))
+        product: Array = self.oracle.hvp(self._point(x), self._point(v))
+        return product
 
     def worker_grads(self, x: Array) -> Array:
         """Gradients of all f_i at x, shape (n_workers, dim). Counts n_samples gradients."""

@@ -102,8 +102,7 @@ class Pieces:
         self._product: Callable[..., Any]
         if isinstance(fun, Oracle):
             self.parameters = Parameters.of_oracle(fun, x0)
-            self._evaluate, self._matrix = fun.value_and_grad, fun.hessian
-            self._product = _products_by_point(fun)
+            self._evaluate, self._product, self._matrix = fun.value_and_grad, fun.hvp, fun.hessian
         else:
             if not callable(fun):
                 raise TypeError(f"pass an oracle or a function, not a {type(fun).__name__}")
@@ -215,19 +214,6 @@ def whole_oracle(fun: Any) -> Any:
     if fun.__name__ != "value":
         raise TypeError(f"the objective is oracle.{fun.__name__}. Instead: pass the oracle itself.")
     return oracle
-
-
-def _products_by_point(oracle: Oracle) -> Callable[[Any, Any], Any]:
-    """`oracle.hvp` that keeps what the directions at the last point have in common."""
-    kept: list[tuple[bytes, Callable[[Any], Any]]] = []
-
-    def product(x: Any, p: Any) -> Any:
-        key = x.tobytes()
-        if not kept or kept[0][0] != key:
-            kept[:] = [(key, oracle.hvp_at(x))]
-        return kept[0][1](p)
-
-    return product
 
 
 def _owner(fun: Any) -> Oracle | None:
