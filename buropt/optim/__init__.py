@@ -6,6 +6,7 @@ from buropt.optim.adgd import AdGD
 from buropt.optim.adiana import ADiana
 from buropt.optim.armijo import Armijo
 from buropt.optim.base import FixedStep, Optimizer
+from buropt.optim.cofig import COFIG
 from buropt.optim.cubic_newton import CubicNewton
 from buropt.optim.dasha import DASHA
 from buropt.optim.dasha_mvr import DASHAMVR
@@ -21,9 +22,11 @@ from buropt.optim.ef21_pp import EF21PP
 from buropt.optim.ef21_sgdm import EF21SGD, EF21SGDM
 from buropt.optim.ef21_w import EF21W
 from buropt.optim.fedavg import FedAvg
+from buropt.optim.frecon import FRECON
 from buropt.optim.gd import GD
 from buropt.optim.heavy_ball import HeavyBall
 from buropt.optim.katyusha import Katyusha
+from buropt.optim.lag import CLAG, LAG
 from buropt.optim.lkatyusha import LKatyusha
 from buropt.optim.lsvrg import LSVRG
 from buropt.optim.marina import Marina
@@ -46,11 +49,14 @@ from buropt.optim.sgd import SGD
 from buropt.optim.spider import Spider, SpiderBoost
 from buropt.optim.sps import SPS
 from buropt.optim.svrg import SVRG
+from buropt.optim.three_pc import ThreePCv1, ThreePCv2, ThreePCv3, ThreePCv4, ThreePCv5
 from buropt.optim.vr_diana import VRDiana
 from buropt.optim.vr_marina import VRMarina
 from buropt.optim.wolfe import Wolfe
 
 __all__ = [
+    "CLAG",
+    "COFIG",
     "DASHA",
     "DASHAMVR",
     "DASHAPAGE",
@@ -64,7 +70,9 @@ __all__ = [
     "EF21SGD",
     "EF21SGDM",
     "EF21W",
+    "FRECON",
     "GD",
+    "LAG",
     "LSVRG",
     "PAGE",
     "RCD",
@@ -102,6 +110,11 @@ __all__ = [
     "SciPy",
     "Spider",
     "SpiderBoost",
+    "ThreePCv1",
+    "ThreePCv2",
+    "ThreePCv3",
+    "ThreePCv4",
+    "ThreePCv5",
     "VRDiana",
     "VRMarina",
     "Wolfe",

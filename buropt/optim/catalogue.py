@@ -29,11 +29,12 @@ FAMILIES = {
     "Coordinates": ("RCD", "SEGA"),
     "Unbiased compression": (
         *("DCGD", "Diana", "VRDiana", "ADiana", "Marina", "VRMarina", "PPMarina"),
-        *("DASHA", "DASHAPAGE", "DASHAMVR"),
+        *("DASHA", "DASHAPAGE", "DASHAMVR", "COFIG", "FRECON"),
     ),
     "Error feedback": (
         *("EF14", "EF21", "EF21HB", "EF21BC", "EF21PP", "EF21PAGE", "EF21W"),
-        *("EF21SGD", "EF21SGDM"),
+        *("EF21SGD", "EF21SGDM", "LAG", "CLAG"),
+        *(f"ThreePCv{version}" for version in range(1, 6)),
     ),
     "Local steps": ("FedAvg", "Scaffold", "ProxSkip"),
 }

@@ -292,6 +292,10 @@ class Problem:
         """Every worker sends `n_vectors` vectors as they are: s of n workers, s/n vectors."""
         self.counters.bits_up += n_vectors * self._dense_bits
 
+    def send_flag(self) -> None:
+        """Every worker sends one bit."""
+        self.counters.bits_up += 1
+
     def send_entries(self, n_entries: int) -> None:
         """Every worker sends so many numbers, whose places the server knows."""
         self.counters.bits_up += n_entries * 8 * self.x0.dtype.itemsize
