@@ -1,4 +1,4 @@
-"""Matrix products that their readers join: the numbers, and what stays apart."""
+"""What the planner joins: the numbers, and what stays apart."""
 
 import numpy as np
 import pytest
@@ -146,3 +146,33 @@ def test_what_is_not_finite_stays_so(x):
     with np.errstate(all="ignore"):
         expected = np.sum(np.maximum(biased(START, data[0], np), 0)) + touch(START, np)
     np.testing.assert_equal(joined.value(joined.x0), expected)
+
+
+def test_a_layer_norm_takes_moments_that_cotangents_need():
+    """Two norms of the same rows share them; what the oracle alone computes has the same bits."""
+
+    def loss(p, x):
+        one = nn.layer_norm(np.sin(x), p["edge"], p["square"][0])
+        other = nn.layer_norm(np.sin(x), p["square"][1], p["edge"])
+        return np.sum(np.cumsum(one * other))
+
+    oracle = bo.compile(loss, START, data=(DATA,), regularizer=lambda p: touch(p, np))
+    value, gradient = oracle.value_and_grad(oracle.x0)
+    assert value == oracle.value(oracle.x0)
+    np.testing.assert_array_equal(gradient, oracle.grad(oracle.x0))
+
+    def norm(x, weight, bias):
+        centred = x - anp.mean(x, axis=-1, keepdims=True)
+        variance = anp.mean(centred**2, axis=-1, keepdims=True)
+        return centred / anp.sqrt(variance + 1e-5) * weight + bias
+
+    def mean(p):
+        total = touch(p, anp)
+        for x in np.sin(DATA):
+            one = norm(x, p["edge"], p["square"][0])
+            total += anp.sum(anp.cumsum(one * norm(x, p["square"][1], p["edge"]))) / SAMPLES
+        return total
+
+    expected = autograd.grad(mean)(START)
+    for name, part in oracle.unflatten(gradient).items():
+        np.testing.assert_allclose(part, expected[name], rtol=1e-9, atol=1e-9)

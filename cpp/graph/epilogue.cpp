@@ -33,7 +33,8 @@ class Joiner {
   bool find() {
     for (std::size_t i = 0; i < g_.nodes.size(); ++i) visit(static_cast<NodeId>(i));
     std::erase_if(products_, [](const auto& item) { return item.second.is_plain(); });
-    return !products_.empty();
+    std::erase_if(norms_, [](const auto& item) { return item.second == kNone; });
+    return !products_.empty() || !norms_.empty();
   }
 
   std::shared_ptr<const Graph> joined() const {
@@ -47,12 +48,24 @@ class Joiner {
     result->output_names = g_.output_names;
     std::vector<NodeId> renamed(g_.nodes.size(), kNone);
     for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
-      if (gone[i]) continue;
-      const auto found = products_.find(static_cast<NodeId>(i));
-      Node node = found == products_.end() ? g_.nodes[i] : one_node(found->first, found->second);
-      for (NodeId& input : node.inputs) input = renamed[at(input)];
-      renamed[i] = static_cast<NodeId>(result->nodes.size());
-      result->nodes.push_back(std::move(node));
+      const auto id = static_cast<NodeId>(i);
+      const auto append = [&](NodeId number, Node node) {
+        for (NodeId& input : node.inputs) input = renamed[at(input)];
+        renamed[at(number)] = static_cast<NodeId>(result->nodes.size());
+        result->nodes.push_back(std::move(node));
+      };
+      if (gone[i] || renamed[i] != kNone) continue;
+      const auto product = products_.find(id);
+      const auto norm = norms_.find(id);
+      if (product != products_.end()) {
+        append(id, one_node(id, product->second));
+      } else if (norm != norms_.end()) {
+        const NodeId moments = norm->second;
+        if (renamed[at(moments)] == kNone) append(moments, g_.node(moments));
+        append(id, with_moments(id, moments));
+      } else {
+        append(id, g_.nodes[i]);
+      }
     }
     for (Input& input : result->inputs) input.node = renamed[at(input.node)];
     for (const NodeId output : g_.outputs) result->outputs.push_back(renamed[at(output)]);
@@ -67,9 +80,18 @@ class Joiner {
     static const OpId add = find_op("add");
     static const OpId relu = find_op("relu");
     static const OpId relu_vjp = find_op("relu_vjp");
+    static const OpId layer_norm = find_op("layer_norm_affine");
+    static const OpId moments = find_op("layer_norm_moments");
     const Node& node = g_.node(id);
     if (node.op == kNoOp) return;
-    if (node.op == matmul && is_one_product(node)) {
+    if (node.op == layer_norm) {
+      norms_[id] = kNone;
+    } else if (node.op == moments) {
+      for (auto& [norm, found] : norms_) {
+        const Node& other = g_.node(norm);
+        if (other.inputs[0] == node.inputs[0] && other.attributes == node.attributes) found = id;
+      }
+    } else if (node.op == matmul && is_one_product(node)) {
       products_[id] = {id};
     } else if (op(node.op).alias) {
       if (Product* product = open(node.inputs[0])) join(id, node.inputs[0], *product);
@@ -149,9 +171,17 @@ class Joiner {
     return node;
   }
 
+  Node with_moments(NodeId norm, NodeId moments) const {
+    Node node = g_.node(norm);
+    node.op = find_op("layer_norm_affine_with_moments");
+    node.inputs.push_back(moments);
+    return node;
+  }
+
   const Graph& g_;
   std::vector<std::int32_t> readers_;
   std::unordered_map<NodeId, Product> products_;  ///< by the node that has its value
+  std::unordered_map<NodeId, NodeId> norms_;      ///< layer norms and their rows' moments
 };
 
 }  // namespace

@@ -4,6 +4,9 @@
 // it, takes relu of it or multiplies it by relu's slope, becomes one node with that reader
 // (matmul_epilogue), and that one with the next: the sums pass through all of it while they are in
 // registers. What the graph gives out, or has more readers, stays a node of its own.
+//
+// A layer norm whose rows' moments the graph computes as well, for cotangents, takes them from
+// there.
 #pragma once
 
 #include <memory>

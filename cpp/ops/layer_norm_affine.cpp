@@ -3,8 +3,9 @@
 //   y = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias
 //
 // eps is the bits of a double. The cotangents of x and weight share the mean and the scale of each
-// row: layer_norm_moments. That of the weight is a sum over all rows, of a sample or of the whole
-// batch.
+// row: layer_norm_moments. Where they are computed, the planner has the value use them too
+// (layer_norm_affine_with_moments). The weight's cotangent is a sum over all rows, of a sample or
+// of the whole batch.
 #include "math/reduce.h"
 #include "ops/axes.h"
 #include "ops/families.h"
@@ -14,14 +15,29 @@ namespace buropt {
 namespace {
 
 constexpr std::string_view kName = "layer_norm_affine", kMoments = "layer_norm_moments",
+                           kKnown = "layer_norm_affine_with_moments",
                            kVjp = "layer_norm_affine_vjp", kWeight = "layer_norm_weight_vjp",
                            kWeightSum = "layer_norm_weight_vjp_batch_sum";
 
 Attributes eps_of(const Attributes& attributes) { return Attributes(attributes[0]); }
 
-// ---- layer_norm_affine: operands x (..., n), weight (n,), bias (n,)
+// ---- layer_norm_affine: operands x (..., n), weight (n,), bias (n,); and moments, if they are
+// known
 
+/// Means and scales of a group's rows.
 template <class T>
+struct RowMoments {
+  RowValues<T> mean;
+  RowValues<T> scale;
+
+  BUROPT_INLINE explicit RowMoments(const Moments<T>& of) noexcept
+      : mean(of.mean), scale(of.scale) {}
+  /// From what moments_kernel wrote.
+  BUROPT_INLINE explicit RowMoments(const GroupRows<T>& known) noexcept
+      : mean([&](int r) { return known[r][0]; }), scale([&](int r) { return known[r][1]; }) {}
+};
+
+template <class T, bool known>
 void kernel(const Instruction& s, const Frame& frame) noexcept {
   const std::int64_t n = s.numbers[1];
   const OperandRows<T> rows(s, frame, 0, n);
@@ -30,14 +46,17 @@ void kernel(const Instruction& s, const Frame& frame) noexcept {
   T* out = buffer_as<T>(frame, s.out);
   for_each_group<T>(s, frame, [&](std::int64_t first, int count) {
     const GroupRows<T> x(rows, first, count);
-    const Moments<T> of = moments<true>(x, n, epsilon<T>(s));
-    const RowValues<T> mean(of.mean);
-    const RowValues<T> scale(of.scale);
+    const RowMoments<T> of = [&] {
+      if constexpr (known)
+        return RowMoments<T>(GroupRows<T>(OperandRows<T>(s, frame, 3, 2), first, count));
+      else
+        return RowMoments<T>(moments<true>(x, n, epsilon<T>(s)));
+    }();
     for_each_columns<T>(n, [&](auto at) {
       const Pack<T> w = at.load(weight);
       const Pack<T> b = at.load(bias);
       for (int r = 0; r < count; ++r) {
-        const Pack<T> y = (at.load(x[r]) - mean[r]) * scale[r];
+        const Pack<T> y = (at.load(x[r]) - of.mean[r]) * of.scale[r];
         at.store(out + (first + r) * n, fma(y, w, b));
       }
     });
@@ -126,12 +145,10 @@ void moments_kernel(const Instruction& s, const Frame& frame) noexcept {
   const OperandRows<T> rows(s, frame, 0, n);
   T* out = buffer_as<T>(frame, s.out);
   for_each_group<T>(s, frame, [&](std::int64_t first, int count) {
-    const Moments<T> of = moments<true>(GroupRows<T>(rows, first, count), n, epsilon<T>(s));
-    const RowValues<T> mean(of.mean);
-    const RowValues<T> scale(of.scale);
+    const RowMoments<T> of(moments<true>(GroupRows<T>(rows, first, count), n, epsilon<T>(s)));
     for (int r = 0; r < count; ++r) {
-      out[2 * (first + r)] = mean[r];
-      out[2 * (first + r) + 1] = scale[r];
+      out[2 * (first + r)] = of.mean[r];
+      out[2 * (first + r) + 1] = of.scale[r];
     }
   });
 }
@@ -167,10 +184,9 @@ void vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
   for_each_group<T>(s, frame, [&](std::int64_t first, int count) {
     const GroupRows<T> ct(cotangents, first, count);
     const GroupRows<T> x(rows, first, count);
-    const GroupRows<T> of(known, first, count);
+    const RowMoments<T> of(GroupRows<T>(known, first, count));
     pull_normalized<true>(
-        n, count, RowValues<T>([&](int r) { return of[r][0]; }),
-        RowValues<T>([&](int r) { return of[r][1]; }),
+        n, count, of.mean, of.scale,
         // Rounded, so that a mean of equal products is one of them.
         [&](int r, auto at) { return rounded_product(at.load(ct[r]), at.load(weight)); },
         [&](int r, auto at) { return at.load(x[r]); },
@@ -253,7 +269,16 @@ std::vector<Op> layer_norm_affine_ops() {
   op.infer = infer;
   op.reverse = reverse;
   op.forward = forward;
-  op.lower = lower<kernel<float>, kernel<double>>;
+  op.lower = lower<kernel<float, false>, kernel<double, false>>;
+
+  Op known;
+  known.name = kKnown;
+  known.doc = "layer_norm_affine of rows whose moments are the last operand.";
+  known.arity = 4;
+  known.attributes = {"eps"};
+  known.derived = true;
+  known.infer = infer;
+  known.lower = lower<kernel<float, true>, kernel<double, true>>;
 
   Op moments;
   moments.name = kMoments;
@@ -302,7 +327,7 @@ std::vector<Op> layer_norm_affine_ops() {
     lower<weight_kernel<float, true>, weight_kernel<double, true>>(c, s);
     s.starts_sums = true;
   };
-  return {op, moments, vjp, weight, sum};
+  return {op, known, moments, vjp, weight, sum};
 }
 
 }  // namespace buropt
