@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Any
 
 _CELL = 'style="text-align:left;padding:1px 10px 1px 0"'
@@ -26,6 +25,8 @@ def table(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]], note: 
     note : str
         A line below.
     """
+    from html import escape  # its table of entities is not for every start
+
     lines = [f"<div><b>{escape(title)}</b><table>"]
     if head:
         names = "".join(f"<th {_CELL}>{escape(name)}</th>" for name in head)

@@ -293,6 +293,21 @@ def test_constraints_get_exact_derivatives(method):
         assert len(calls) <= 4  # traced, and no differences
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("method", ["SLSQP", "trust-constr"])
+def test_constraints_that_are_not_finite(method):
+    constraint = scipy.optimize.NonlinearConstraint(lambda x: np.log(x[0]), -np.inf, 0)
+    result = buropt.scipy.minimize(
+        lambda x: np.sum((x + 1) ** 2),
+        [0.5, 0.5],
+        method=method,
+        constraints=constraint,
+        options={"maxiter": 50},
+    )
+    assert not result.success
+    assert np.isfinite(result.x).all()
+
+
 def test_a_constraint_of_scipys_own():
     exact = buropt.scipy.NonlinearConstraint(circles, 0, [0, np.inf], START)
     x, v = np.array([0.3, 0.7]), np.array([2.0, 5.0])

@@ -52,7 +52,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class SciPy(Optimizer[State]):
-    """A method of `scipy.optimize.minimize`, an iteration a step.
+    """SciPy's minimizers, an iteration a step; `method` says which of them.
 
     It runs beside the loop, in a thread that waits between the iterations for the next one. SciPy's
     tolerances are 0, so that budget and tolerance of the run decide; a method that gives up by

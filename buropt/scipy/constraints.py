@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import scipy.optimize
 from scipy.optimize import BFGS, LinearConstraint
 
 from buropt.scipy.parameters import Array, Parameters
+from buropt.scipy.pieces import are_finite
 from buropt.scipy.vector import VectorPieces
 
 
@@ -60,6 +62,20 @@ def read_constraints(constraints: Any, parameters: Parameters, method: str) -> A
     if isinstance(constraints, dict | scipy.optimize.NonlinearConstraint | LinearConstraint):
         constraints = [constraints]
     return [_read(constraint, parameters, method) for constraint in constraints]
+
+
+def are_finite_at(constraints: Any, x: Array) -> bool:
+    """Whether constraints, as they were read, are finite at a point (n,)."""
+    for constraint in constraints:
+        if isinstance(constraint, dict):
+            values = constraint["fun"](x, *constraint.get("args", ()))
+        elif isinstance(constraint, scipy.optimize.NonlinearConstraint):
+            values = constraint.fun(x)
+        else:
+            continue
+        if not are_finite(np.asarray(values, np.float64)):
+            return False
+    return True
 
 
 def _read(constraint: Any, parameters: Parameters, method: str) -> Any:

@@ -12,7 +12,7 @@ from scipy.optimize import HessianUpdateStrategy, OptimizeResult
 
 from buropt.scipy.bounds import clipped, read_bounds
 from buropt.scipy.callbacks import Callback
-from buropt.scipy.constraints import read_constraints
+from buropt.scipy.constraints import are_finite_at, read_constraints
 from buropt.scipy.parameters import Array
 from buropt.scipy.pieces import Pieces, are_finite
 from buropt.scipy.result import NonFiniteError, failed, finished, stopped
@@ -120,6 +120,8 @@ def minimize(
         if is_users or (pieces.n_non_finite == 0 and "infs or NaNs" not in str(error)):
             raise
         return failed(pieces, args, f"SciPy's {method} stopped with {str(error)!r}")
+    if not are_finite_at(keywords["constraints"], np.array(result.x, np.float64)):
+        return failed(pieces, args, "a constraint where the method ended", result)
     has_gradient = "grad" if name == "trust-constr" else "jac"
     return finished(result, pieces, args, has_gradient if has_gradient in result else None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -72,13 +73,10 @@ class VectorPieces:
         n = x.size
         return LinearOperator((n, n), matvec=times, rmatvec=times, dtype=np.float64)
 
-    @property
+    @cached_property
     def _weighted_product(self) -> Callable[..., Any]:
-        found: Callable[..., Any] | None = self.__dict__.get("_product")
-        if found is None:
-            function = self.function
-            found = self._product = hvp(lambda x, v: np.sum(v * function(x)))
-        return found
+        function = self.function
+        return hvp(lambda x, v: np.sum(v * function(x)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._made_of
