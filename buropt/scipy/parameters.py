@@ -126,14 +126,3 @@ def converter(dtype: np.dtype[Any]) -> Callable[[Any], Any]:
     if dtype == np.float64:
         return lambda x: x
     return lambda x: x.astype(dtype)
-
-
-def key_of(args: tuple[Any, ...]) -> Any:
-    """What tells arguments apart by their contents, so that an array may change between calls."""
-    leaves, structure = flatten_leaves(args)
-    return structure, tuple(
-        (leaf.shape, leaf.dtype.str, leaf.tobytes())
-        if isinstance(leaf, np.ndarray | np.generic)
-        else (type(leaf), leaf.hex() if isinstance(leaf, float) else leaf)
-        for leaf in leaves
-    )

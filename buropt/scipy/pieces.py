@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from buropt.autodiff import hessian, hvp, value_and_grad
 from buropt.oracle import Oracle
-from buropt.scipy.parameters import Array, Parameters, converter, key_of, of_vector
-
-KEPT = 4  # points; line searches come back to the best of the last few
+from buropt.scipy.memory import remembering
+from buropt.scipy.parameters import Array, Parameters, converter, of_vector
 
 _MINIBATCH = (
     "SciPy's methods need the same function at every call, and a minibatch oracle is another one "
@@ -121,25 +120,15 @@ class Pieces:
     def _connect(self) -> None:
         """`point` and what reads from it, on one memory; closures, since SciPy waits for them."""
         evaluate, computed = self._evaluate, converter(self.parameters.spec.dtype)
-        kept: list[tuple[Any, Point]] = []
 
-        def point(x: Any, *args: Any) -> Point:
-            x = np.asarray(x, np.float64)
-            key = x.tobytes()
-            if args:
-                self._check(args)
-                key = key, key_of(args)
-            for known, found in kept:
-                if known == key:
-                    return found
+        def evaluated(x: Array, *args: Any) -> Point:
+            self._check(args)
             result, slope = evaluate(computed(x), *args)
             value = float(result)
             # The gradient is new, in float64 without a copy; it stays here and copies are given.
             gradient: Array = np.asarray(slope, np.float64)
             finite = math.isfinite(value) and are_finite(gradient)
             found = Point(x.copy(), value, gradient, finite)
-            kept.insert(0, (key, found))
-            del kept[KEPT:]
             self.n_evaluations += 1
             self.ended_finite = finite
             if finite:
@@ -147,6 +136,8 @@ class Pieces:
             else:
                 self.n_non_finite += 1
             return found
+
+        point = remembering(evaluated)
 
         def fun(x: Any, *args: Any) -> float:
             return point(x, *args).value

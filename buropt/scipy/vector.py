@@ -13,10 +13,9 @@ from buropt.autodiff import hvp, jacobian
 from buropt.autodiff.compiled import Direct
 from buropt.autodiff.transforms import Value
 from buropt.oracle import Oracle
-from buropt.scipy.parameters import Array, Parameters, converter, key_of, of_vector
+from buropt.scipy.memory import remembering
+from buropt.scipy.parameters import Array, Parameters, converter, of_vector
 from buropt.tree import flatten_leaves
-
-KEPT = 4  # points, as of scalar objectives
 
 
 class VectorPieces:
@@ -57,8 +56,8 @@ class VectorPieces:
         self.parameters = parameters
         self.function = in_a_row(of_vector(fun, parameters.spec, scalar=False))
         computed = converter(parameters.spec.dtype)
-        self.fun = _remembering(Direct(Values(self.function)), computed)
-        self.jac = _remembering(jacobian(self.function), computed)
+        self.fun = _copies(Direct(Values(self.function)), computed)
+        self.jac = _copies(jacobian(self.function), computed)
         self._made_of = fun, parameters
 
     def hess(self, x: Any, v: Any) -> LinearOperator:
@@ -103,23 +102,11 @@ def in_a_row(function: Callable[..., Any]) -> Callable[..., Any]:
     return row
 
 
-def _remembering(
-    evaluate: Callable[..., Any], computed: Callable[[Any], Any]
-) -> Callable[..., Any]:
-    """`evaluate` with the results at the last few points, of which it gives copies."""
-    kept: list[tuple[Any, Any]] = []
+def _copies(evaluate: Callable[..., Any], computed: Callable[[Any], Any]) -> Callable[..., Any]:
+    """`evaluate` with a memory, of which it gives copies."""
 
-    def call(x: Any, *args: Any) -> Any:
-        x = np.asarray(x, np.float64)
-        key: Any = x.tobytes()
-        if args:
-            key = key, key_of(args)
-        for known, result in kept:
-            if known == key:
-                return result.copy()
-        result = np.asarray(evaluate(computed(x), *args), np.float64)
-        kept.insert(0, (key, result))
-        del kept[KEPT:]
-        return result.copy()
+    def compute(x: Any, *args: Any) -> Array:
+        return np.asarray(evaluate(computed(x), *args), np.float64)
 
-    return call
+    look_up = remembering(compute)
+    return lambda x, *args: look_up(x, *args).copy()
