@@ -15,7 +15,9 @@ constexpr std::int64_t kSlotWork = 40000;
 constexpr std::int64_t kMaxSlots = 64;
 /// Every accumulator of a slot pays with this many multiply-adds of the slot's: it is written,
 /// read and added up once more than with one slot, which takes about as long as seven of them.
+/// What a tile reads of the weights costs about a quarter of that.
 constexpr std::int64_t kCombineShare = 128;
+constexpr std::int64_t kReadShare = 32;
 /// All slots of a batch together hold at most this many accumulator bytes.
 constexpr std::int64_t kMaxSlotBytes = 16 << 20;
 
@@ -148,9 +150,10 @@ std::size_t Engine::n_instructions() const {
 std::pair<std::int64_t, std::int64_t> Engine::partition(std::int64_t count) const {
   const std::int64_t work = count * std::max<std::int64_t>(1, work_per_sample_);
   const std::int64_t bytes = std::max<std::int64_t>(1, program_.accumulator_bytes);
-  const std::int64_t elements = std::max<std::int64_t>(1, bytes / size_of(program_.dtype));
+  const std::int64_t price = std::max<std::int64_t>(
+      1, kCombineShare * (bytes / size_of(program_.dtype)) + kReadShare * program_.shared_elements);
   std::int64_t slots = std::min(work / kSlotWork, kMaxSlots);
-  slots = std::min({slots, kMaxSlotBytes / bytes, work / (kCombineShare * elements), count});
+  slots = std::min({slots, kMaxSlotBytes / bytes, work / price, count});
   // A power of two deals them out evenly to two, four, ... threads.
   slots = static_cast<std::int64_t>(
       std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(slots, 1))));

@@ -10,10 +10,10 @@ namespace buropt {
 namespace {
 
 /// A tile's values should stay in the second-level cache beside the data they come from. Those of a
-/// program with many accumulators may take as much as they do, up to a limit: all the accumulators
-/// pass through the cache once for each tile.
+/// program with many accumulators or weights may take as much as they do, up to a limit: all of
+/// these pass through the cache once for each tile.
 constexpr std::int64_t kTileBytes = 192 * 1024;
-constexpr std::int64_t kMaxTileBytes = 1024 * 1024;
+constexpr std::int64_t kMaxTileBytes = 1536 * 1024;
 constexpr std::int64_t kMaxRows = 256;
 /// An element of an elementwise instruction weighs as much as this many multiply-adds.
 constexpr std::int64_t kElementWork = 4;
@@ -36,6 +36,7 @@ class Planner {
     find_lifetimes();
     if (p_.max_rows == 0) choose_rows();
     place_buffers();
+    p_.shared_elements = shared_elements();
     lower();
     return std::move(p_);
   }
@@ -205,10 +206,26 @@ class Planner {
       }
     }
     // A single scalar takes a whole cache line in the count above; that only makes tiles smaller.
-    const std::int64_t bytes = std::clamp(4 * p_.accumulator_bytes, kTileBytes, kMaxTileBytes);
+    const std::int64_t shared = shared_elements() * size_of(p_.dtype);
+    const std::int64_t bytes =
+        std::clamp(4 * std::max(p_.accumulator_bytes, shared), kTileBytes, kMaxTileBytes);
     const std::int64_t rows = bytes / std::max<std::int64_t>(1, sample);
     p_.max_rows = 8;
     while (p_.max_rows * 2 <= std::min(rows, kMaxRows)) p_.max_rows *= 2;
+  }
+
+  /// Elements that the tile's instructions read of what all samples share.
+  std::int64_t shared_elements() const {
+    std::int64_t total = 0;
+    for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
+      if (stage_[i] != Stage::tile || !runs(static_cast<std::int64_t>(i))) continue;
+      const Node& node = g_.nodes[i];
+      for (const NodeId input : node.inputs) {
+        const bool is_read = !op(node.op).picks || input != node.inputs[0];
+        if (is_read && !g_.node(input).type.batched) total += g_.node(input).type.size();
+      }
+    }
+    return total;
   }
 
   void place_buffers() {
