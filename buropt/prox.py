@@ -110,8 +110,8 @@ class Box(Psi):
     radius: float = 1.0
 
     def value(self, x: Array) -> float:
-        """0 in the box, else infinity."""
-        return 0.0 if np.max(np.abs(x)) <= self.radius else math.inf
+        """0 in the box, up to rounding, else infinity."""
+        return 0.0 if np.max(np.abs(x)) <= self.radius * (1 + rounding(x)) else math.inf
 
     def prox(self, x: Array, step: float) -> Array:
         """Entries are clipped."""

@@ -26,7 +26,7 @@ from buropt.problems import (
     nonconvex_logistic,
     synthetic_quadratic,
 )
-from buropt.prox import L1
+from buropt.prox import L1, Ball, Box, Psi, Simplex
 from buropt.random import Key
 
 EVERY = pytest.mark.parametrize("name", METHODS)
@@ -248,12 +248,15 @@ def test_float32_stays_float32(name: str) -> None:
 
 
 @EVERY
-def test_a_problem_with_psi(name: str) -> None:
+@pytest.mark.parametrize("psi", [L1(0.05), Box(0.1), Ball(0.1), Simplex()], ids=repr)
+def test_a_problem_with_psi(name: str, psi: Psi) -> None:
     """Methods without a prox refuse it; of the others the iterates satisfy constraints."""
-    problem = small_logistic().with_psi(L1(0.05))
+    problem = small_logistic().with_psi(psi)
     method = METHODS[name]
     if method.proximal:
-        assert np.isfinite(run(method, problem, 5)[-1].x).all()
+        states = run(method, problem, 80)
+        assert all(np.isfinite(problem.metrics(state.x)).all() for state in states)
+        assert problem.metrics(states[-1].x)[0] < problem.metrics(problem.x0)[0]
         return
     with pytest.raises(ValueError, match=r"leave out prox=|has no theorem") as caught:
         method.theory(problem)

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from methods import METHODS, random_quadratic, run, squared
+from methods import METHODS, Draws, random_quadratic, run, squared
 
-from buropt.compressors import Identity
-from buropt.optim import GD, SAGA, SEGA, SGD, SVRG, Diana, Katyusha, Nesterov, Optimizer
+from buropt.compressors import Identity, RandK, TopK
+from buropt.optim import (
+    EF21,
+    GD,
+    SAGA,
+    SEGA,
+    SGD,
+    SVRG,
+    Diana,
+    Katyusha,
+    Nesterov,
+    Optimizer,
+    ProxSkip,
+    VRDiana,
+)
 from buropt.problems import least_squares, synthetic_quadratic
 from buropt.prox import L1, Ball, Box, ElasticNet, GroupL1, Psi, Simplex
 
@@ -123,6 +137,9 @@ def test_gradient_descent_reaches_a_stationary_point(psi: Psi) -> None:
         (SEGA(), 6000),
         (METHODS["diana"], 1500),
         (Diana(compressor=Identity()), 1500),
+        (VRDiana(compressor=RandK(3)), 8000),
+        (EF21(compressor=TopK(2)), 3000),
+        (ProxSkip(), 1500),
     ],
     ids=repr,
 )
@@ -131,6 +148,28 @@ def test_the_same_solution_by_every_method(method: Optimizer[Any], rounds: int, 
     problem = synthetic_quadratic(4, 5, L=1.0, mu=0.2, seed=3).with_psi(psi)
     expected = run(GD(), problem, 1500)[-1].x
     np.testing.assert_allclose(run(method, problem, rounds)[-1].x, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("psi", [L1(0.5), Ball(0.8)], ids=repr)
+def test_error_feedback_never_loses_ground(psi: Psi, seed: int) -> None:
+    """f + psi + step/(2 theta) mean_i |g_i - grad f_i|^2 does not grow in a step of EF21."""
+    smooth, rng = random_quadratic(3, 3, seed)
+    problem = smooth.with_psi(psi)
+    method = EF21(compressor=TopK(1)).theory(problem)
+    weight = method.gamma / (2 * (1 - math.sqrt(2 / 3)))
+
+    def potential(x: Any, g_i: Any) -> float:
+        errors = squared(g_i - problem.worker_grads(x)) / 3
+        return problem.metrics(x)[0] + weight * errors
+
+    for _ in range(20):
+        x = psi.prox(2 * rng.standard_normal(3), 1.0)
+        g_i = problem.worker_grads(x) + rng.standard_normal((3, 3)) * rng.uniform(0, 2)
+        state: Any = SimpleNamespace(x=x, g=g_i.mean(axis=0), g_i=g_i)
+        new = method.step(problem, state, Draws())
+        before = potential(x, g_i)
+        assert potential(new.x, new.g_i) <= before + 1e-9 * abs(before)
 
 
 def test_lasso_is_sparse() -> None:

@@ -33,7 +33,7 @@ class FedAvg(FixedStep[State]):
     it does not stop at the minimum of f but where sum_i (x - y_i) = 0 (client drift; the tests have
     the exact point on quadratics); `Scaffold` and `ProxSkip` repair that.
 
-    Step size 1/(local_steps Lmax), a cautious rule: a round then moves no farther than one step of
+    Step size 1/(local_steps Lmax), a cautious rule: a round then moves about as far as one step of
     gradient descent. The paper itself tunes.
 
     Parameters

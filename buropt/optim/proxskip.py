@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class State(NamedTuple):
-    """The mean x (d,) of the workers' iterates x_i (n, d), and their control variates h (n, d)."""
+    """The mean x (d,) of the workers' x_i (n, d), and their control variates h (n, d).
+
+    With psi x is what was sent last.
+    """
 
     x: Array
     x_i: Array
@@ -83,7 +86,8 @@ class ProxSkip(FixedStep[State]):
         gamma, p = self.gamma, self.p
         y = state.x_i - gamma * (problem.local_grads(state.x_i) - state.h)
         if not key.fold(Purpose.COIN).coin(p):
-            return State(mean(y), y, state.h)
+            # With psi, the mean need not be a point that psi allows.
+            return State(mean(y) if problem.psi is None else state.x, y, state.h)
         problem.send_dense()
         x = problem.prox(mean(y - (gamma / p) * state.h), gamma / p)
         problem.broadcast()

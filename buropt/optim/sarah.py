@@ -36,8 +36,8 @@ class SARAH(FixedStep[State]):
     Within an epoch v is biased, and its error only adds up over the epoch. Theorem (restart
     "random"), for convex losses and strongly convex f, s the step size, L = Lmax of the samples:
     E|grad f(next start)|^2 <= r |grad f(start)|^2 with r = 1/(mu s (m+1)) + s L/(2 - s L). With s =
-    1/(2 Lmax) and m = 4.5 Lmax/mu, r < 7/9. (r is what the paper's abstract theory gives; the
-    statement was not found again word for word, so the tests check it on quadratics.)
+    1/(2 Lmax) and m = 4.5 Lmax/mu, r < 7/9. (The statement was not found again word for word; the
+    tests check r on quadratics, over all draws of an epoch.)
 
     Parameters
     ----------
