@@ -5,6 +5,7 @@
 
 #include "math/gemm_dots.h"
 #include "math/gemm_micro.h"
+#include "math/gemm_pairs.h"
 #include "math/transpose.h"
 
 namespace buropt {
@@ -73,6 +74,11 @@ BUROPT_INLINE void call_block(std::int64_t rows, const detail::GemmBlock<T>& blo
                               Strip strip) noexcept {
   if constexpr (kRows > 1) {
     if (rows < kRows) return call_block<T, kRows - 1>(rows, block, strip);
+  }
+  if constexpr (kRows == kGemmRows && detail::kHasPairs<T, Strip>) {
+    if (detail::takes_pairs(block, strip)) {
+      return detail::gemm_pair_block<T, Strip::kPacks - 1>(block);
+    }
   }
   // Strips with more vectors than this are only made for fewer rows.
   if constexpr (Strip::kPacks <= detail::gemm_packs(kRows)) {
