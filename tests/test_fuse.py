@@ -121,6 +121,26 @@ def test_every_length_around_a_chunk():
         np.testing.assert_allclose(gradient, expected, rtol=1e-13)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_blocks_chunks_and_what_is_left_of_them(dtype):
+    """Arithmetic runs in blocks, the exponential on chunks; the last block overlaps with others."""
+
+    def f(x, np):
+        y = x * x - 0.5 * x
+        z = np.exp(-y) * x + y
+        u = (z - x) * (z + y) / (1.0 + z * z)
+        return np.sum(u * np.exp(u) - u * y) + np.sum(z[1:] * u[:-1])
+
+    for n in (64, 65, 127, 128, 129, 300, 511, 512, 513, 575, 576, 577, 639, 640, 641, 1100, 5000):
+        x = np.resize(X, n).astype(dtype)
+        value, gradient = bo.value_and_grad(lambda x: f(x, np))(x)
+        double = x.astype(np.float64)
+        tolerance = 1e-12 if dtype == np.float64 else 1e-3
+        assert value == pytest.approx(f(double, np), rel=tolerance)
+        expected = autograd.grad(lambda x: f(x, anp))(double)
+        np.testing.assert_allclose(gradient, expected, rtol=tolerance, atol=tolerance)
+
+
 def test_a_value_that_is_also_a_result():
     """The result of jvp is read again by the value."""
     value, tangent = bo.jvp(lambda x: np.exp(x) * np.sum(x), (X,), (Y,))

@@ -55,8 +55,7 @@ class TypedBlockProgram final : public BlockProgram {
     return table_bytes() + n_private_ * kBlock<T> * static_cast<std::int64_t>(sizeof(T));
   }
 
-  void run(std::byte* const* operands, std::int64_t n_blocks,
-           std::byte* scratch) const noexcept override {
+  void run(std::byte* const* operands, std::int64_t n, std::byte* scratch) const noexcept override {
     T** table = reinterpret_cast<T**>(scratch);
     T* own = reinterpret_cast<T*>(scratch + table_bytes());
     for (std::size_t e = 0; e < entries_.size(); ++e) {
@@ -71,7 +70,9 @@ class TypedBlockProgram final : public BlockProgram {
       }
     }
     const typename Pack<T>::Vector v{};
-    for (std::int64_t block = 0; block < n_blocks; ++block) {
+    for (std::int64_t begin = 0; begin < n; begin += kBlock<T>) {
+      const std::int64_t back = std::max<std::int64_t>(0, begin + kBlock<T> - n);
+      for (const std::int32_t e : arrays_) table[e] -= back;
       code_[0].run(table, code_.data(), v, v, v, v, v, v, v, v);
       for (const std::int32_t e : arrays_) table[e] += kBlock<T>;
     }

@@ -13,7 +13,7 @@ namespace buropt {
 
 /// Where a block program finds an operand, by the number that its caller gives it.
 enum class OperandKind : std::uint8_t {
-  array,   ///< as many elements as there are blocks
+  array,   ///< an element for each
   number,  ///< one element for all
 };
 
@@ -36,8 +36,9 @@ class BlockProgram {
 
   virtual std::int64_t block() const = 0;
   virtual std::int64_t scratch_bytes() const = 0;
-  /// operands: the memory of each of the caller's numbers.
-  virtual void run(std::byte* const* operands, std::int64_t n_blocks,
+  /// operands: the memory of each of the caller's numbers. The last of n elements, at least a
+  /// block, may be computed twice; nothing that is read may be among what is written.
+  virtual void run(std::byte* const* operands, std::int64_t n,
                    std::byte* scratch) const noexcept = 0;
 };
 

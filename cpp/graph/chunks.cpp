@@ -1,52 +1,38 @@
-// The instruction of a fused step: its parts' kernels, called for one chunk after the other.
-#include <algorithm>
-#include <cstring>
-#include <numeric>
-#include <unordered_set>
+// The kernels of a fused step.
+#include "graph/chunks.h"
 
+#include <cstring>
+
+#include "base/buffer.h"
 #include "base/simd.h"
-#include "graph/blocks.h"
-#include "graph/fuse.h"
 #include "math/reduce.h"
 
 namespace buropt {
-
-/// Elements of a chunk: a few arrays of them fit into the first-level cache, and the calls of the
-/// kernels do not show.
-constexpr std::int64_t kChunk = 512;
-
-/// What the instruction of a fused step holds. Parts number the operands anew; a chunk's length
-/// plays the part of the number of samples in a tile.
-struct Fused {
-  struct Operand {
-    enum Kind : std::uint8_t { stream, number, scratch } kind;
-    std::int32_t buffer;
-    std::int64_t offset;  ///< bytes, to the first element
-  };
-  /// Bytes of a result that parts add to, or that none of them reaches: set to zero before.
-  struct Zeroed {
-    std::int32_t buffer;
-    std::int64_t begin;
-    std::int64_t end;
-  };
-  /// What runs over whole blocks: some parts together, or one.
-  struct Segment {
-    std::shared_ptr<const BlockProgram> blocks;
-    std::size_t part;
-  };
-  std::vector<Operand> operands;
-  std::vector<Instruction> parts;
-  std::vector<Segment> segments;
-  std::vector<Zeroed> zeroed;
-  std::int64_t size = 0;
-  std::int64_t item = 8;
-  std::int64_t block = kChunk;
-  std::int64_t slot_bytes = 0;
-};
-
 namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+template <class T>
+void sum_kernel(const Instruction& s, const Frame& frame) noexcept {
+  *buffer_as<T>(frame, s.out) += sum(buffer_as<const T>(frame, s.in[0]), frame.rows);
+}
+
+template <class T, bool kFirst>
+void slice_kernel(const Instruction& s, const Frame& frame) noexcept {
+  const T* in = buffer_as<const T>(frame, s.in[0]);
+  T* out = buffer_as<T>(frame, s.out);
+  constexpr int lanes = Pack<T>::size;
+  std::int64_t i = 0;
+  // In packs, because as a loop the compiler calls memcpy, which is slow between arrays that lie
+  // a multiple of a page and a few bytes apart.
+  for (; i + lanes <= frame.rows; i += lanes) {
+    const Pack<T> x = Pack<T>::load(in + i);
+    (kFirst ? x : Pack<T>::load(out + i) + x).store(out + i);
+  }
+  for (; i < frame.rows; ++i) out[i] = kFirst ? in[i] : out[i] + in[i];
+}
+
+}  // namespace
 
 void run_fused(const Instruction& s, const Frame& frame) noexcept {
   const Fused& f = *s.fused;
@@ -67,356 +53,33 @@ void run_fused(const Instruction& s, const Frame& frame) noexcept {
     }
   };
   const std::int64_t size = s.batched ? f.size * frame.rows : f.size;
-  for (std::int64_t begin = 0; begin < size; begin += kChunk) {
-    const std::int64_t n = std::min(kChunk, size - begin);
-    const std::int64_t rest = n % f.block;
-    if (n > rest) {
-      const Frame chunk{local, n - rest, nullptr};
+  for (std::int64_t begin = 0, n = 0; begin < size; begin += n) {
+    const std::int64_t left = size - begin;
+    n = left < kChunk + f.block ? left : kChunk;
+    const Frame chunk{local, n, nullptr};
+    if (n < f.block) {
+      for (const Instruction& part : f.parts) part.run(part, chunk);
+    } else {
       for (const Fused::Segment& segment : f.segments) {
         const Instruction& part = f.parts[segment.part];
         if (segment.blocks)
-          segment.blocks->run(local, chunk.rows / f.block, block_scratch);
+          segment.blocks->run(local, n, block_scratch);
         else
           part.run(part, chunk);
       }
-      advance(n - rest);
     }
-    if (rest > 0) {
-      const Frame chunk{local, rest, nullptr};
-      for (const Instruction& part : f.parts) part.run(part, chunk);
-      advance(rest);
-    }
+    advance(n);
   }
 }
 
-template <class T>
-void sum_kernel(const Instruction& s, const Frame& frame) noexcept {
-  *buffer_as<T>(frame, s.out) += sum(buffer_as<const T>(frame, s.in[0]), frame.rows);
+Kernel sum_part(DType dtype) {
+  return dtype == DType::float32 ? sum_kernel<float> : sum_kernel<double>;
 }
 
-template <class T, bool kFirst>
-void slice_part(const Instruction& s, const Frame& frame) noexcept {
-  const T* in = buffer_as<const T>(frame, s.in[0]);
-  T* out = buffer_as<T>(frame, s.out);
-  constexpr int lanes = Pack<T>::size;
-  std::int64_t i = 0;
-  // In packs, because as a loop the compiler calls memcpy, which is slow between arrays that lie
-  // a multiple of a page and a few bytes apart.
-  for (; i + lanes <= frame.rows; i += lanes) {
-    const Pack<T> x = Pack<T>::load(in + i);
-    (kFirst ? x : Pack<T>::load(out + i) + x).store(out + i);
-  }
-  for (; i < frame.rows; ++i) out[i] = kFirst ? in[i] : out[i] + in[i];
-}
-
-template <class T>
-Kernel slice_kernel(bool first) {
-  return first ? slice_part<T, true> : slice_part<T, false>;
-}
-
-class FusedLowering {
- public:
-  FusedLowering(const Graph& graph, const Step& step, std::span<const std::int32_t> buffer,
-                const std::unordered_map<std::int32_t, View>& views,
-                const std::vector<bool>& is_local)
-      : g_(graph), step_(step), buffer_(buffer), views_(views), is_local_(is_local) {}
-
-  Instruction run() {
-    const Type& first = type(step_.nodes[0]);
-    f_->size = first.size();
-    f_->item = size_of(first.dtype);
-    order_nodes();
-    find_direct();
-    find_last_uses();
-    for (std::size_t t = 0; t < nodes_.size(); ++t) part(nodes_[t], t);
-    f_->slot_bytes = n_slots_ * kChunk * f_->item;
-    Instruction s;
-    s.run = run_fused;
-    s.scratch_bytes = static_cast<std::int64_t>(round_up(f_->operands.size() * sizeof(void*))) +
-                      f_->slot_bytes + make_segments(first.dtype);
-    s.out = buffer_[at(step_.nodes.back())];
-    s.batched = first.batched;
-    for (const Fused::Operand& operand : f_->operands) {
-      if (operand.kind != Fused::Operand::scratch) s.in.push_back(operand.buffer);
-    }
-    s.fused = f_;
-    return s;
-  }
-
- private:
-  const Node& node(std::int64_t i) const { return g_.nodes[at(i)]; }
-  const Type& type(std::int64_t i) const { return node(i).type; }
-
-  static OpId slices_vjp() {
-    static const OpId id = find_op("slices_vjp");
-    return id;
-  }
-  bool is_elementwise(std::int64_t i) const { return op(node(i).op).elementwise; }
-
-  /// Puts a node behind the one whose result it reads, if it can, for that result is then in
-  /// registers: best if nobody else reads it.
-  void order_nodes() {
-    std::vector<std::int64_t> waiting = step_.nodes;
-    std::unordered_map<std::int32_t, int> readers;
-    for (const std::int64_t i : waiting) {
-      for (const NodeId input : node(i).inputs) ++readers[buffer_[at(input)]];
-    }
-    std::unordered_set<std::int32_t> coming;
-    for (const std::int64_t i : waiting) coming.insert(buffer_[at(i)]);
-    while (!waiting.empty()) {
-      auto best = waiting.end();
-      int best_rank = -1;
-      for (auto it = waiting.begin(); it != waiting.end(); ++it) {
-        const auto& inputs = node(*it).inputs;
-        const auto is_coming = [&](NodeId k) { return coming.contains(buffer_[at(k)]); };
-        if (std::any_of(inputs.begin(), inputs.end(), is_coming)) continue;
-        int rank = is_elementwise(*it) ? 1 : 0;  // sums come last
-        if (rank > 0 && !nodes_.empty()) {
-          const std::int32_t last = buffer_[at(nodes_.back())];
-          const auto reads = std::count_if(inputs.begin(), inputs.end(),
-                                           [&](NodeId k) { return buffer_[at(k)] == last; });
-          if (reads > 0) rank = reads == readers[last] ? 3 : 2;
-        }
-        if (rank > best_rank) {
-          best = it;
-          best_rank = rank;
-        }
-      }
-      nodes_.push_back(*best);
-      coming.erase(buffer_[at(*best)]);
-      waiting.erase(best);
-    }
-  }
-
-  /// Joins neighbouring parts that can run in blocks; gives the scratch bytes that they need.
-  std::int64_t make_segments(DType dtype) {
-    std::vector<OperandKind> kinds;
-    for (const Fused::Operand& operand : f_->operands) {
-      const bool is_number = operand.kind == Fused::Operand::number;
-      kinds.push_back(is_number ? OperandKind::number : OperandKind::array);
-    }
-    std::int64_t bytes = 0;
-    for (std::size_t begin = 0, end = 0; begin < f_->parts.size(); begin = end) {
-      while (end < f_->parts.size() && block_ops_[end] != nullptr) ++end;
-      if (end - begin < 2) {
-        end = std::max(end, begin + 1);
-        f_->segments.push_back({nullptr, begin});
-        continue;
-      }
-      std::vector<BlockNode> group;
-      for (std::size_t k = begin; k < end; ++k) {
-        const Instruction& s = f_->parts[k];
-        group.push_back({block_ops_[k], s.in, s.out, numbers_of_[k], is_kept(s.out, begin, end)});
-      }
-      const auto blocks = BlockProgram::compile(dtype, group, kinds);
-      bytes = std::max(bytes, blocks->scratch_bytes());
-      f_->block = blocks->block();
-      f_->segments.push_back({blocks, begin});
-    }
-    return bytes;
-  }
-
-  /// Whether a part outside of [begin, end) reads it, or it is a result of the step.
-  bool is_kept(std::int32_t operand, std::size_t begin, std::size_t end) const {
-    if (f_->operands[at(operand)].kind != Fused::Operand::scratch) return true;
-    for (std::size_t k = 0; k < f_->parts.size(); ++k) {
-      const auto& in = f_->parts[k].in;
-      if (k >= begin && k < end) continue;
-      if (std::find(in.begin(), in.end(), operand) != in.end()) return true;
-    }
-    return false;
-  }
-
-  void add_part(Instruction s, const BlockOp* block_op, std::int64_t number) {
-    f_->parts.push_back(std::move(s));
-    block_ops_.push_back(block_op);
-    numbers_of_.push_back(static_cast<std::int32_t>(number));
-  }
-
-  void part(std::int64_t i, std::size_t t) {
-    static const OpId sum = find_op("sum");
-    const Node& n = node(i);
-    if (n.op == slices_vjp()) {
-      add_slices(n, buffer_[at(i)]);
-      release(t);
-      return;
-    }
-    Instruction s;
-    s.batched = true;
-    for (const NodeId input : n.inputs) s.in.push_back(operand(input));
-    if (n.op == sum) {
-      s.run = n.type.dtype == DType::float32 ? sum_kernel<float> : sum_kernel<double>;
-      s.out = add_operand({Fused::Operand::number, buffer_[at(i)], 0});
-      f_->zeroed.push_back({buffer_[at(i)], 0, f_->item});
-      add_part(std::move(s), nullptr, 0);
-      release(t);
-    } else {
-      // One number a sample: what the kernel needs to know of a chunk.
-      std::vector<Type> types;
-      for (const NodeId input : n.inputs) types.push_back(as_sample(type(input), is_number(input)));
-      const Type out = as_sample(n.type, false);
-      op(n.op).lower({types, out, n.attributes, kChunk}, s);
-      // An elementwise kernel may write over what it reads.
-      release(t);
-      s.out = result(i);
-      const auto& numbers = n.attributes.lists[0];
-      add_part(std::move(s), find_block_op(op(n.op).name), numbers.empty() ? 0 : numbers[0]);
-    }
-  }
-
-  /// The slices of a sum of shifted arrays, the one that is furthest ahead first: it comes to each
-  /// element before the others, so it need not add to a zero.
-  static std::vector<std::size_t> by_offset(const Node& n) {
-    std::vector<std::size_t> order(n.inputs.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return n.attributes[0][a] > n.attributes[0][b];
-    });
-    return order;
-  }
-
-  /// Values that only this step reads are made where such a sum begins with them.
-  void find_direct() {
-    for (const std::int64_t i : nodes_) {
-      const Node& n = node(i);
-      if (n.op != slices_vjp()) continue;
-      const std::size_t k = by_offset(n)[0];
-      const std::int32_t value = buffer_[at(n.inputs[k])];
-      const auto uses = std::count_if(n.inputs.begin(), n.inputs.end(),
-                                      [&](NodeId input) { return buffer_[at(input)] == value; });
-      if (!is_local_[at(value)] || uses > 1) continue;
-      direct_.emplace(value, Fused::Operand{Fused::Operand::stream, buffer_[at(i)],
-                                            n.attributes[0][k] * f_->item});
-    }
-  }
-
-  void add_slices(const Node& n, std::int32_t buffer) {
-    const std::vector<std::size_t> order = by_offset(n);
-    for (const std::size_t k : order) {
-      const auto direct = direct_.find(buffer_[at(n.inputs[k])]);
-      const bool first = k == order[0];
-      if (first && direct != direct_.end() && direct->second.buffer == buffer) continue;
-      Instruction s;
-      s.in.push_back(stream(n.inputs[k]));
-      s.out = add_operand({Fused::Operand::stream, buffer, n.attributes[0][k] * f_->item});
-      s.run =
-          n.type.dtype == DType::float32 ? slice_kernel<float>(first) : slice_kernel<double>(first);
-      add_part(std::move(s), nullptr, 0);
-    }
-    const std::int64_t ahead = n.attributes[0][order[0]];
-    f_->zeroed.push_back({buffer, 0, ahead * f_->item});
-    f_->zeroed.push_back({buffer, (ahead + f_->size) * f_->item, n.type.size() * f_->item});
-  }
-
-  static Type as_sample(const Type& whole, bool is_number) {
-    Type sample = whole;
-    sample.batched = !is_number;
-    sample.shape = Shape();
-    return sample;
-  }
-
-  /// One number for all elements: a single one, or a constant with equal elements, of which the
-  /// first is read.
-  bool is_number(NodeId input) const {
-    if (type(step_.nodes[0]).batched) return !type(input).batched;
-    return type(input).size() != f_->size || is_uniform(node(input));
-  }
-
-  bool is_uniform(const Node& constant) const {
-    if (!constant.is_constant) return false;
-    const std::byte* first = g_.constants[at(constant.slot)]->data();
-    const std::int64_t bytes = constant.type.size() * f_->item;
-    return std::memcmp(first, first + f_->item, at(bytes - f_->item)) == 0;
-  }
-
-  std::int32_t add_operand(const Fused::Operand& operand) {
-    f_->operands.push_back(operand);
-    return static_cast<std::int32_t>(f_->operands.size()) - 1;
-  }
-
-  std::int32_t operand(NodeId input) {
-    const std::int32_t buffer = buffer_[at(input)];
-    const auto known = numbers_.find(buffer);
-    if (known != numbers_.end()) return known->second;
-    Fused::Operand operand{Fused::Operand::stream, buffer, 0};
-    if (const auto view = views_.find(buffer); view != views_.end()) {
-      operand.buffer = view->second.source;
-      operand.offset = view->second.offset * f_->item;
-    } else if (is_number(input)) {
-      operand.kind = Fused::Operand::number;
-    }
-    return numbers_[buffer] = add_operand(operand);
-  }
-
-  /// The same for a kernel that reads every element, also of a constant.
-  std::int32_t stream(NodeId input) {
-    if (!is_number(input)) return operand(input);
-    return add_operand({Fused::Operand::stream, buffer_[at(input)], 0});
-  }
-
-  std::int32_t result(std::int64_t i) {
-    const std::int32_t buffer = buffer_[at(i)];
-    Fused::Operand operand{Fused::Operand::stream, buffer, 0};
-    if (const auto direct = direct_.find(buffer); direct != direct_.end()) {
-      operand = direct->second;
-    } else if (is_local_[at(buffer)]) {
-      operand.kind = Fused::Operand::scratch;
-      operand.offset = take_slot(buffer) * kChunk * f_->item;
-    }
-    return numbers_[buffer] = add_operand(operand);
-  }
-
-  void find_last_uses() {
-    for (std::size_t t = 0; t < nodes_.size(); ++t) {
-      last_use_[buffer_[at(nodes_[t])]] = t;
-      for (const NodeId input : node(nodes_[t]).inputs) last_use_[buffer_[at(input)]] = t;
-    }
-  }
-
-  std::int64_t take_slot(std::int32_t buffer) {
-    std::int64_t slot = n_slots_;
-    if (free_.empty()) {
-      ++n_slots_;
-    } else {
-      slot = free_.back();
-      free_.pop_back();
-    }
-    slots_[buffer] = slot;
-    return slot;
-  }
-
-  /// Gives back the slots of values that part t was the last to use.
-  void release(std::size_t t) {
-    std::erase_if(slots_, [&](const auto& item) {
-      if (last_use_[item.first] != t) return false;
-      free_.push_back(item.second);
-      return true;
-    });
-  }
-
-  const Graph& g_;
-  const Step& step_;
-  std::vector<std::int64_t> nodes_;        ///< of the step, in the order in which they run
-  std::vector<const BlockOp*> block_ops_;  ///< by part; null for what cannot run in blocks
-  std::vector<std::int32_t> numbers_of_;   ///< by part: the constant that its formula has
-  std::span<const std::int32_t> buffer_;
-  const std::unordered_map<std::int32_t, View>& views_;
-  const std::vector<bool>& is_local_;
-  std::shared_ptr<Fused> f_ = std::make_shared<Fused>();
-  std::unordered_map<std::int32_t, std::int32_t> numbers_;   ///< buffer to operand
-  std::unordered_map<std::int32_t, Fused::Operand> direct_;  ///< by buffer: made at this place
-  std::unordered_map<std::int32_t, std::size_t> last_use_;
-  std::unordered_map<std::int32_t, std::int64_t> slots_;
-  std::vector<std::int64_t> free_;
-  std::int64_t n_slots_ = 0;
-};
-
-}  // namespace
-
-Instruction lower_fused(const Graph& graph, const Step& step, std::span<const std::int32_t> buffer,
-                        const std::unordered_map<std::int32_t, View>& views,
-                        const std::vector<bool>& is_local) {
-  return FusedLowering(graph, step, buffer, views, is_local).run();
+Kernel slice_part(DType dtype, bool first) {
+  if (dtype == DType::float32)
+    return first ? slice_kernel<float, true> : slice_kernel<float, false>;
+  return first ? slice_kernel<double, true> : slice_kernel<double, false>;
 }
 
 }  // namespace buropt

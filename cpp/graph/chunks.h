@@ -1,0 +1,56 @@
+// What the instruction of a fused step holds, and its kernels.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "graph/blocks.h"
+#include "ops/op.h"
+
+namespace buropt {
+
+/// Elements of a chunk: a few arrays of them fit into the first-level cache, and the calls of the
+/// kernels do not show.
+inline constexpr std::int64_t kChunk = 512;
+/// The last one may be this long, so that it is never shorter than a block.
+inline constexpr std::int64_t kLongest = kChunk + std::max(kBlock<float>, kBlock<double>);
+
+/// What the instruction of a fused step holds. Parts number the operands anew; a chunk's length
+/// plays the part of the number of samples in a tile.
+struct Fused {
+  struct Operand {
+    enum Kind : std::uint8_t { stream, number, scratch } kind;
+    std::int32_t buffer;
+    std::int64_t offset;  ///< bytes, to the first element
+  };
+  /// Bytes of a result that parts add to, or that none of them reaches: set to zero before.
+  struct Zeroed {
+    std::int32_t buffer;
+    std::int64_t begin;
+    std::int64_t end;
+  };
+  /// What runs over a chunk of at least a block: some parts together, or one.
+  struct Segment {
+    std::shared_ptr<const BlockProgram> blocks;
+    std::size_t part;
+  };
+  std::vector<Operand> operands;
+  std::vector<Instruction> parts;
+  std::vector<Segment> segments;
+  std::vector<Zeroed> zeroed;
+  std::int64_t size = 0;
+  std::int64_t item = 8;
+  std::int64_t block = 1;
+  std::int64_t slot_bytes = 0;
+};
+
+/// The kernel of a fused step: its parts, for one chunk after the other.
+void run_fused(const Instruction& s, const Frame& frame) noexcept;
+
+/// Parts that end a chain: they add to a number, or to an array (`first`: what they find there is
+/// not read).
+Kernel sum_part(DType dtype);
+Kernel slice_part(DType dtype, bool first);
+
+}  // namespace buropt
