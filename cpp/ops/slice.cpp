@@ -90,6 +90,47 @@ void slices_vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
   }
 }
 
+/// The same for samples of D numbers, each of which comes from an operand of its own.
+template <class T, std::size_t D>
+void interleave_kernel(const Instruction& s, const Frame& frame) noexcept {
+  T* out = buffer_as<T>(frame, s.out);
+  std::array<const T*, D> in;
+  for (std::size_t k = 0; k < D; ++k) {
+    in[static_cast<std::size_t>(s.numbers[k])] = buffer_as<const T>(frame, s.in[k]);
+  }
+  for (std::int64_t row = 0; row < frame.rows; ++row, out += D) {
+    for (std::size_t k = 0; k < D; ++k) out[k] = in[k][row];
+  }
+}
+
+/// Whether every number of a sample comes from an operand of its own; `places` gets which.
+bool interleaves(const LowerContext& c, std::vector<std::int64_t>& places) {
+  const auto size = static_cast<std::size_t>(c.out.size());
+  if (!c.out.batched || c.in.size() != size) return false;
+  std::vector<bool> taken(size, false);
+  for (std::size_t k = 0; k < size; ++k) {
+    if (!c.in[k].batched || c.in[k].size() != 1) return false;
+    places.push_back(view_of(k, c.in[k].shape, c.attributes).place(0));
+    if (taken[static_cast<std::size_t>(places.back())]) return false;
+    taken[static_cast<std::size_t>(places.back())] = true;
+  }
+  return true;
+}
+
+template <class T>
+Kernel interleave(std::size_t size) {
+  switch (size) {
+    case 2:
+      return interleave_kernel<T, 2>;
+    case 3:
+      return interleave_kernel<T, 3>;
+    case 4:
+      return interleave_kernel<T, 4>;
+    default:
+      return nullptr;
+  }
+}
+
 Op slices_vjp_op() {
   Op op;
   op.name = "slices_vjp";
@@ -118,11 +159,16 @@ Op slices_vjp_op() {
     }
   };
   op.lower = [](const LowerContext& c, Instruction& s) {
+    const bool is_single = c.out.dtype == DType::float32;
+    if (interleaves(c, s.numbers)) {
+      s.run = is_single ? interleave<float>(c.in.size()) : interleave<double>(c.in.size());
+      if (s.run != nullptr) return;
+    }
     s.numbers = {c.out.size()};
     for (std::size_t k = 0; k < c.in.size(); ++k) {
       append_view(view_of(k, c.in[k].shape, c.attributes), c.in[k], c.out, s.numbers);
     }
-    s.run = c.out.dtype == DType::float32 ? slices_vjp_kernel<float> : slices_vjp_kernel<double>;
+    s.run = is_single ? slices_vjp_kernel<float> : slices_vjp_kernel<double>;
   };
   op.elements = [](ElementEmitter& e) {
     std::vector<std::int32_t> total(static_cast<std::size_t>(e.out_type().size()), e.zero());

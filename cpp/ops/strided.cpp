@@ -95,21 +95,33 @@ bool is_transpose(const Instruction& s) {
   return s.numbers[3] == 2 && s.numbers[5] == 1 && s.numbers[7] >= s.numbers[4];
 }
 
+/// Every kStep-th element; compilers know what to do with a step that they know.
+template <std::int64_t kStep, class T>
+void take_every(const T* in, T* out, std::int64_t n) noexcept {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = in[i * kStep];
+}
+
+template <class T>
+void copy_strided(const T* in, std::int64_t in_step, T* out, std::int64_t out_step,
+                  std::int64_t n) noexcept {
+  if (out_step == 1) {
+    if (in_step == 1) return void(std::copy_n(in, n, out));
+    if (in_step == 2) return take_every<2>(in, out, n);
+    if (in_step == 3) return take_every<3>(in, out, n);
+    if (in_step == 4) return take_every<4>(in, out, n);
+  }
+  for (std::int64_t i = 0; i < n; ++i) out[i * out_step] = in[i * in_step];
+}
+
 template <class T>
 void gather_kernel(const Instruction& s, const Frame& frame) noexcept {
   const std::int64_t* numbers = s.numbers.data();
   const T* in = buffer_as<const T>(frame, s.in[0]);
   T* out = buffer_as<T>(frame, s.out);
-  for_rows(numbers, numbers[1], numbers[0], s.rows(frame),
-           [&](std::int64_t to, std::int64_t from, std::int64_t n, std::int64_t to_step,
-               std::int64_t from_step) {
-             if (to_step == 1 && from_step == 1) {
-               std::copy_n(in + from, n, out + to);
-             } else {
-               for (std::int64_t i = 0; i < n; ++i)
-                 out[to + i * to_step] = in[from + i * from_step];
-             }
-           });
+  for_rows(
+      numbers, numbers[1], numbers[0], s.rows(frame),
+      [&](std::int64_t to, std::int64_t from, std::int64_t n, std::int64_t to_step,
+          std::int64_t from_step) { copy_strided(in + from, from_step, out + to, to_step, n); });
 }
 
 template <class T>
