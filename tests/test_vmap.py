@@ -1,5 +1,6 @@
 """vmap: the same as a loop of calls, sample by sample."""
 
+import math
 import pickle
 
 import numpy as np
@@ -133,3 +134,13 @@ def test_mistakes():
         bo.vmap(scalar)(A[:0], B[:0])
     with pytest.raises(TraceError, match=r"out_axes=1, but scalar .* with 0 axes"):
         bo.vmap(scalar, out_axes=1)(A, B)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 5])
+def test_points_of_a_few_numbers(d, dtype):
+    x = RNG.uniform(0.5, 1.5, (130, d)).astype(dtype)
+    value, gradient = bo.vmap(bo.value_and_grad(lambda x: math.prod(x[k] for k in range(d))))(x)
+    rtol = 1e-13 if dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(value, x.prod(1), rtol=rtol)
+    np.testing.assert_allclose(gradient, x.prod(1)[:, None] / x, rtol=rtol)
