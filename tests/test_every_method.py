@@ -126,7 +126,18 @@ AS_GRADIENT_DESCENT: dict[str, dict[str, Any]] = {
 # Their steps are not a number times the gradient, or the average of old gradients even for d = 1.
 NEVER_GRADIENT_DESCENT = {
     *("adgd", "polyak_step", "armijo", "wolfe", "newton", "cubic_newton"),
-    *("adagrad", "rmsprop", "adam", "adamw", "sps", "sag", "katyusha", "lkatyusha", "adiana"),
+    *(
+        "adagrad",
+        "rmsprop",
+        "adam",
+        "adamw",
+        "sps",
+        "sag",
+        "katyusha",
+        "lkatyusha",
+        "adiana",
+        "fednl",
+    ),
     *(name for name in METHODS if name.startswith("scipy_")),
 }
 

@@ -22,6 +22,7 @@ from buropt.optim.ef21_pp import EF21PP
 from buropt.optim.ef21_sgdm import EF21SGD, EF21SGDM
 from buropt.optim.ef21_w import EF21W
 from buropt.optim.fedavg import FedAvg
+from buropt.optim.fednl import FedNL
 from buropt.optim.frecon import FRECON
 from buropt.optim.gd import GD
 from buropt.optim.heavy_ball import HeavyBall
@@ -92,6 +93,7 @@ __all__ = [
     "CubicNewton",
     "Diana",
     "FedAvg",
+    "FedNL",
     "FixedStep",
     "HeavyBall",
     "Katyusha",

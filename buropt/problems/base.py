@@ -263,6 +263,12 @@ class Problem:
         grads: Array = self.oracle.local_grads(x, workers, idx)
         return grads
 
+    def worker_hessians(self, x: Array) -> Array:
+        """Hessians of all f_i at x, (n_workers, dim, dim). Counts dim n_samples gradients."""
+        self._count(self.n_samples * self.dim)
+        hessians: Array = self.oracle.worker_hessians(self._point(x))
+        return hessians
+
     # --- messages, counted ---
 
     def send(

@@ -1,0 +1,167 @@
+"""FedNL: Newton's method on compressed Hessians."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+
+from buropt.compressors import Compressor
+from buropt.optim.armijo import MOST_TRIALS, rounding_of
+from buropt.optim.base import IDENTITY, Array, Optimizer, mean, unbiased_omega
+from buropt.optim.newton import solve
+
+if TYPE_CHECKING:
+    from buropt.problems.base import Problem
+    from buropt.random import Key
+
+Option: TypeAlias = Literal["A", "B"]
+
+
+class State(NamedTuple):
+    """Iterate x (d,) and the workers' estimates H_i of their Hessians, (n, d(d+1)/2).
+
+    A symmetric matrix is stored as `triangle` says.
+    """
+
+    x: Array
+    H_i: Array
+
+
+@dataclass(frozen=True)
+class FedNL(Optimizer[State]):
+    """FedNL, Safaryan, Islamov, Qian and Richtarik 2021, arXiv:2106.02969.
+
+        worker i:  S_i = C(hess f_i(x) - H_i),  l_i = |hess f_i(x) - H_i|_F,  H_i+ = H_i + alpha S_i
+        server:    x+  = x - [mean_i H_i]_mu^-1 grad f(x)                     (option A)
+                   x+  = x - (mean_i H_i + mean_i l_i I)^-1 grad f(x)         (option B)
+
+    [H]_mu has the eigenvalues of H below mu raised to mu. The server works with H_i and l_i from
+    before the update. alpha = 1 for contractive compressors, 1/(1 + omega) for unbiased ones. Near
+    the solution of a strongly convex problem |x - x*| converges linearly at a rate that does not
+    depend on the condition, and superlinearly. With `line_search` the step is halved until f
+    decreases by half of the linear prediction, and convergence is global.
+
+    C compresses the upper triangle, with off-diagonal entries times sqrt(2), so that the Euclidean
+    norm is the Frobenius norm and alpha, omega mean the same; k counts entries of the triangle.
+
+    Parameters
+    ----------
+    option : {"A", "B"}
+    alpha : float, optional
+        In (0, 1].
+    mu : float, optional
+        Of option A; None: the problem's.
+    line_search : bool
+    hessian_start : bool
+        Start from the Hessians at x0, dense messages; otherwise from 0.
+    compressor : Compressor
+        Contractive such as TopK, or unbiased.
+
+    Notes
+    -----
+    Problems: strongly convex; option B convex.
+    Step size: 1, or found by backtracking.
+    Oracle: 1 full gradient, the Hessian of every worker; 1 value for each trial of a line search.
+    Bits: d + 1 floats and 1 compressed triangle up, d down; d(d+1)/2 floats at the start.
+    Memory: x; H_i of every worker.
+    Source: arXiv:2106.02969, Algorithm 1; line search: Algorithm 3.
+    """
+
+    option: Option = "A"
+    alpha: float | None = None
+    mu: float | None = None
+    line_search: bool = False
+    hessian_start: bool = True
+    compressor: Compressor = IDENTITY
+
+    def __post_init__(self) -> None:
+        self.require_choice("option", get_args(Option))
+        self.require_positive("alpha", at_most=1)
+        self.require_positive("mu")
+
+    def theory(self, problem: Problem) -> FedNL:
+        mu = self.mu
+        if self.option == "A" and mu is None:
+            mu = problem.constants.mu
+            if mu == 0:
+                raise self.no_theorem("mu = 0; give optimizer.mu, or write optimizer.option=B")
+        if not problem.constants.convex:
+            raise self.no_theorem("it is not known to be convex; take optimizer=cubic_newton")
+        return self.settled_with(problem, mu=mu, alpha=shift_step(self, problem.dim))
+
+    def init(self, problem: Problem, x0: Array, key: Key) -> State:
+        return State(x0, first_hessians(problem, x0, self.hessian_start))
+
+    def step(self, problem: Problem, state: State, key: Key) -> State:
+        if self.alpha is None:
+            raise self.unsettled("alpha")
+        x = state.x
+        problem.broadcast()
+        f, g = problem.value_and_grad(x)
+        differences = triangle(problem.worker_hessians(x)) - state.H_i
+        problem.send_dense()
+        problem.send_entries(1)
+        H = matrix(mean(state.H_i), problem.dim)
+        if self.option == "A":
+            d = -solve_above(H, self.mu or 0.0, g)
+        else:
+            norms = np.sqrt(np.einsum("ij,ij->i", differences, differences))
+            d = -solve(H + np.mean(norms) * np.eye(problem.dim, dtype=x.dtype), g)
+        s = self._search(problem, x, f, g, d) if self.line_search else 1.0
+        sent = problem.send(self.compressor, differences, key)
+        return State(x + s * d, state.H_i + self.alpha * sent)
+
+    def _search(self, problem: Problem, x: Array, f: float, g: Array, d: Array) -> float:
+        s, slope = 1.0, 0.5 * float(g @ d)
+        for _ in range(MOST_TRIALS):
+            problem.send_entries(1)
+            if problem.value(x + s * d) <= f + s * slope + rounding_of(f, x):
+                break
+            s /= 2
+        return s
+
+
+def shift_step(method: FedNL, dim: int) -> float:
+    """The step alpha of the estimates: as given, or 1 for contractive, 1/(1 + omega) otherwise."""
+    size = dim * (dim + 1) // 2
+    compressor = method.compressor
+    if method.alpha is not None:
+        return method.alpha
+    return 1 / (1 + unbiased_omega(compressor, size)) if compressor.unbiased else 1.0
+
+
+def first_hessians(problem: Problem, x0: Array, exact: bool) -> Array:
+    """The estimates at the start, (n, d(d+1)/2): the Hessians, sent as they are, or 0."""
+    size = problem.dim * (problem.dim + 1) // 2
+    if not exact:
+        return np.zeros((problem.n_workers, size), x0.dtype)
+    problem.send_entries(size)
+    return triangle(problem.worker_hessians(x0))
+
+
+def triangle(matrices: Array) -> Array:
+    """Upper triangles (n, d(d+1)/2) of symmetric (n, d, d), off the diagonal times sqrt(2)."""
+    rows, columns = np.triu_indices(matrices.shape[-1])
+    factors = np.where(rows == columns, 1.0, math.sqrt(2)).astype(matrices.dtype)
+    return np.ascontiguousarray(matrices[:, rows, columns] * factors)
+
+
+def matrix(entries: Array, dim: int) -> Array:
+    """The symmetric matrix (d, d) of which `triangle` made the entries (d(d+1)/2,)."""
+    rows, columns = np.triu_indices(dim)
+    result: Array = np.zeros((dim, dim), entries.dtype)
+    factors = np.where(rows == columns, 1.0, math.sqrt(0.5)).astype(entries.dtype)
+    result[rows, columns] = result[columns, rows] = entries * factors
+    return result
+
+
+def solve_above(H: Array, mu: float, g: Array) -> Array:
+    """[H]_mu^-1 g, where no eigenvalue is below mu."""
+    if not (np.isfinite(H).all() and np.isfinite(g).all()):
+        return np.full_like(g, np.nan)
+    eigenvalues, vectors = np.linalg.eigh(H)
+    step: Array = vectors @ ((vectors.T @ g) / np.maximum(eigenvalues, mu))
+    return step.astype(g.dtype, copy=False)
