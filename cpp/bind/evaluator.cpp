@@ -69,7 +69,8 @@ class Evaluator {
     if (!weights.is_none()) batch.weights = samples_.read_weights(weights, batch, weight_holder);
     nb::object gradient;
     alignas(8) std::byte value[8];
-    batch.outputs = {value, nullptr};
+    batch.outputs = std::move(outputs_);
+    batch.outputs.assign({value, nullptr});
     if (has_gradient_) {
       gradient = out.is_none() ? empty_array(shape, dtype_) : nb::borrow(out);
       batch.outputs[kGradient] = write_array(gradient, dtype_, shape, "out");
@@ -84,6 +85,7 @@ class Evaluator {
       }
     }
     run(at, scale_of(batch), std::span<const Batch>(&batch, 1));
+    outputs_ = std::move(batch.outputs);
     if (!has_value_) return gradient;
     nb::object f = nb::float_(to_double(value, dtype_));
     if (!has_gradient_) return f;
@@ -117,7 +119,7 @@ class Evaluator {
                         threads_);
       });
     };
-    if (engine_->is_short())
+    if (engine_->is_short(batch.count))
       run();
     else
       without_gil(run);
@@ -186,7 +188,9 @@ class Evaluator {
 
   void run(const std::byte* x, double scale, std::span<const Batch> batches) const {
     const std::array<const std::byte*, 1> vectors{x};
-    if (engine_->is_short()) {
+    std::int64_t count = 0;
+    for (const Batch& batch : batches) count += batch.count;
+    if (engine_->is_short(count)) {
       engine_->run(vectors, scale, batches, threads_);
       return;
     }
@@ -256,6 +260,8 @@ class Evaluator {
   Shape x_shape_;
   int threads_;
   std::vector<Buffer> spare_;  ///< gradients for step
+  /// Memory for the list of a call's outputs; of several at once, one has it.
+  mutable std::vector<std::byte*> outputs_;
   bool has_value_ = false;
   bool has_gradient_ = false;
 };

@@ -43,7 +43,7 @@ void FunctionProgram::evaluate(PyObject* const* arrays, std::span<std::byte* con
   for (std::size_t k = 0; k < n_inputs(); ++k) {
     vectors[k] = read(arrays[k], k, holders, &scalars[k]);
   }
-  if (engine_->is_short()) {
+  if (engine_->is_short(1)) {
     std::copy(outputs.begin(), outputs.end(), batch_[0].outputs.begin());
     engine_->run(vectors.span(), 1, batch_, 1);
     return;

@@ -115,7 +115,7 @@ class Query {
     const auto run = [&] {
       engine_->run(vectors, scale, std::span<const Batch>(&batch, 1), threads_);
     };
-    if (engine_->is_short())
+    if (engine_->is_short(batch.count))
       run();
     else
       without_gil(run);

@@ -46,7 +46,7 @@ Engine::Engine(std::shared_ptr<const Graph> graph, std::vector<InputRole> inputs
   else
     scalar64_ = ScalarProgram<double>::compile(*graph);
   // Of a long scalar program the plan would only take memory.
-  if (!is_scalar() || is_short()) program_ = plan(graph);
+  if (!is_scalar() || n_instructions() <= kShort) program_ = plan(graph);
   work_per_sample_ = program_.work_per_sample;
   for (const CsrData& csr : data_.csr) {
     if (data_.n_samples > 0) {

@@ -69,8 +69,11 @@ class Engine {
 
   const Program& program() const { return program_; }
   bool is_scalar() const { return scalar32_ || scalar64_; }
-  /// Over before another thread could make use of the time.
-  bool is_short() const { return is_scalar() && n_instructions() <= kShort; }
+  /// Over before another thread could make use of the time, for so many samples.
+  bool is_short(std::int64_t count) const {
+    return is_scalar() ? n_instructions() <= kShort
+                       : program_.work_once + count * work_per_sample_ <= kShortWork;
+  }
   std::size_t n_instructions() const;
 
   /// Evaluates the program on every batch. vectors: pointers in the program's dtype; scale: the
@@ -83,6 +86,7 @@ class Engine {
 
  private:
   static constexpr std::size_t kShort = 4096;
+  static constexpr std::int64_t kShortWork = 1 << 15;
   struct ThreadState;
   struct Workspace;
   struct Run;

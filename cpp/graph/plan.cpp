@@ -37,6 +37,7 @@ class Planner {
     if (p_.max_rows == 0) choose_rows();
     place_buffers();
     p_.shared_elements = shared_elements();
+    p_.work_once = work_once();
     lower();
     return std::move(p_);
   }
@@ -341,6 +342,15 @@ class Planner {
   }
 
   std::shared_ptr<const Graph> joined_;
+  std::int64_t work_once() const {
+    std::int64_t total = 0;
+    for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
+      if (stage_[i] == Stage::tile || !runs(static_cast<std::int64_t>(i))) continue;
+      total += std::max(kElementWork * g_.nodes[i].type.size(), work(g_.nodes[i]));
+    }
+    return total;
+  }
+
   const Graph& g_;
   Program p_;
   std::vector<Stage> stage_;

@@ -61,6 +61,8 @@ struct Program {
   std::int64_t scratch_bytes = 0;
   /// Rough number of multiply-adds for one sample, sparse rows not counted.
   std::int64_t work_per_sample = 0;
+  /// The same of what runs once for a call or for a batch.
+  std::int64_t work_once = 0;
   /// Elements of what all samples share that the tile's instructions read, such as weights.
   std::int64_t shared_elements = 0;
   bool has_per_sample_output = false;
