@@ -14,23 +14,23 @@ from scipy_cases import DERIVATIVES
 import buropt.scipy
 
 OPTIONS = {
-    "CG": {"maxiter": 1500},
+    "CG": {"maxiter": 800},
     "L-BFGS-B": {"ftol": 1e-15, "gtol": 1e-8, "maxiter": 5000, "maxfun": 20000},
-    "Newton-CG": {"xtol": 1e-8, "maxiter": 1000},
+    "Newton-CG": {"xtol": 1e-8, "maxiter": 400},
     "SLSQP": {"ftol": 1e-12, "maxiter": 1000},
-    "TNC": {"ftol": 1e-14, "gtol": 1e-8, "maxfun": 2000},
-    "trust-constr": {"gtol": 1e-7, "xtol": 1e-10, "maxiter": 200},
+    "TNC": {"ftol": 1e-14, "gtol": 1e-8, "maxfun": 1500},
+    "trust-constr": {"gtol": 1e-7, "xtol": 1e-10, "maxiter": 100},
     "trust-ncg": {"gtol": 1e-7, "maxiter": 5000},
     "trust-krylov": {"gtol": 1e-7, "maxiter": 2000},
     "trust-exact": {"gtol": 1e-7},
 }
 # A last bit can send a method another way, also that of a derivative written by hand. So a run that
 # takes longer is compared with runs by hand that are rounded in other ways.
-ROUNDINGS = 24
+ROUNDINGS = 60
 
 
 def by_hand(problem, method, rounding=0):
-    """SciPy's run with the derivatives written by hand; None if the method gives up."""
+    """SciPy's run with the derivatives written by hand."""
     rng = np.random.default_rng(rounding)
 
     def rounded(function):
