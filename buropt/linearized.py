@@ -9,10 +9,11 @@ data. Where there is much to keep, recomputing it is as quick, and the graph is 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from buropt import _core
+from buropt.nodes import Node, nodes_of
 from buropt.objective import Array, Objective
 from buropt.oracle_data import OracleData
 
@@ -45,16 +46,14 @@ class HessianProducts:
         tangents = [builder.input("v", shape) for shape in objective.spec.shapes]
         gradient = objective.gradient(weights is not None)
         products = builder.jvp(gradient, objective.params, tangents)
-        graph = builder.build(products, ["out"] * len(products))
-        nodes = graph.nodes
-        origin = _origins(graph, builder, products)
-        late = _later(nodes, {k for k, node in origin.items() if node in tangents})
-        ends = [number for _, number in graph.outputs]
-        used = set(ends).union(*(node["inputs"] for k, node in enumerate(nodes) if late[k]))
-        cut = [
-            k for k in sorted(used) if not late[k] and nodes[k]["op"] not in ("input", "constant")
-        ]
-        kept = [(f"kept[{k}]", tuple(nodes[k]["shape"]), nodes[k]["batched"]) for k in cut]
+        nodes = nodes_of(builder, products)
+        self.is_split = nodes is not None
+        if nodes is None:
+            return
+        late = _later(nodes, set(tangents))
+        used = set(products).union(*(nodes[k].operands for k in late))
+        cut = [k for k in sorted(used - late) if nodes[k].op not in ("input", "constant")]
+        kept = [(f"kept[{k}]", nodes[k].shape, nodes[k].batched) for k in cut]
         numbers = sum(math.prod(shape) for _, shape, batched in kept if batched)
         self.is_split = 0 < numbers <= MOST_NUMBERS
         if not self.is_split:
@@ -65,26 +64,24 @@ class HessianProducts:
         offsets = objective.spec.offsets
         along = [("vector", 1, offset) for offset in offsets]
 
-        first = builder.build([origin[k] for k in cut], [name for name, _, _ in kept])
+        first = builder.build(cut, [name for name, _, _ in kept])
         places = [(i, 0) for i in range(len(kept))]
         self._nothing: list[Any] = [None] * len(kept)
         self._first = _core.Query(first, [x, v], kept, [*roles, *along], places, *rest)
 
         # The same inputs have the same numbers in a copy, and the second half is emitted there.
-        copy = objective.copy()
-        moved = {k: node for k, node in origin.items() if nodes[k]["op"] == "input"}
+        copy = objective.copy().builder
         for shape in objective.spec.shapes:
-            copy.builder.input("v", shape)
+            copy.input("v", shape)
+        moved = {k: k for k, node in nodes.items() if node.op == "input"}
         for k, (name, shape, batched) in zip(cut, kept, strict=True):
-            moved[k] = copy.builder.input(name, shape, batched)
-        for k, node in enumerate(nodes):
-            if late[k] and k not in moved:
-                for j in node["inputs"]:
-                    if j not in moved:
-                        moved[j] = copy.builder.constant(builder.constant_value(origin[j]))
-                operands = [moved[j] for j in node["inputs"]]
-                moved[k] = copy.builder.emit(node["op"], operands, node["attributes"])
-        second = copy.builder.build([moved[k] for k in ends], ["out"] * len(ends))
+            moved[k] = copy.input(name, shape, batched)
+        for k, node in nodes.items():
+            if node.op == "constant":
+                moved[k] = copy.constant(node.value)
+            elif k in late and k not in moved:
+                moved[k] = copy.emit(node.op, [moved[j] for j in node.operands], node.attributes)
+        second = copy.build([moved[k] for k in products], ["out"] * len(products))
         kinds = ["rows" if batched else "vector" for _, _, batched in kept]
         taken = [(kind, 2 + i, 0) for i, kind in enumerate(kinds)]
         self._second = _core.Query(
@@ -108,23 +105,15 @@ class HessianProducts:
         return product
 
 
-def _later(nodes: Sequence[dict[str, Any]], tangents: set[int]) -> list[bool]:
-    """Which nodes depend on the direction, or are inputs in another shape and cost nothing."""
-    depends: list[bool] = []
-    free: list[bool] = []
-    for k, node in enumerate(nodes):
-        depends.append(k in tangents or any(depends[j] for j in node["inputs"]))
-        is_given = node["op"] in ("input", "constant")
-        free.append(is_given or (node["op"] == "reshape" and free[node["inputs"][0]]))
-    return [depends[k] or (free[k] and node["op"] == "reshape") for k, node in enumerate(nodes)]
-
-
-def _origins(graph: _core.Graph, builder: _core.Builder, products: Sequence[int]) -> dict[int, int]:
-    """The builder's node for each node of a graph that was cut from it."""
-    found = {number: node for (_, number), node in zip(graph.outputs, products, strict=True)}
-    nodes = graph.nodes
-    for k in range(len(nodes) - 1, -1, -1):
-        if k in found:
-            _, operands = builder.definition(found[k])
-            found.update(zip(nodes[k]["inputs"], operands, strict=True))
-    return found
+def _later(nodes: Mapping[int, Node], tangents: set[int]) -> set[int]:
+    """The nodes that depend on the direction, or are inputs in another shape and cost nothing."""
+    depend: set[int] = set()
+    free: set[int] = set()
+    for k, node in nodes.items():
+        if k in tangents or not depend.isdisjoint(node.operands):
+            depend.add(k)
+        if node.op in ("input", "constant") or (
+            node.op == "reshape" and free.issuperset(node.operands)
+        ):
+            free.add(k)
+    return depend | {k for k in free if nodes[k].op == "reshape"}

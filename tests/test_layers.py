@@ -46,7 +46,8 @@ PYTHON_LAYERS = {
     "queries": {"_core", "objective", "oracle_data"},
     "oracle_workers": {"_core", "objective"},
     "inner": {"_core", "objective"},
-    "linearized": {"_core", "objective", "oracle_data"},
+    "nodes": {"_core"},
+    "linearized": {"_core", "nodes", "objective", "oracle_data"},
     "oracle_queries": {
         "_core",
         "linearized",
@@ -71,7 +72,7 @@ PYTHON_LAYERS = {
         "saving",
         "tree",
     },
-    "scipy": {"_core", "autodiff", "oracle", "trace", "tree"},
+    "scipy": {"_core", "autodiff", "nodes", "oracle", "trace", "tree"},
     "loading": {"oracle_data", "objective", "oracle", "saving"},
     "nn": {"trace"},
     "data": {"_core"},

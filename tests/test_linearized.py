@@ -70,3 +70,18 @@ def test_products_without_data_and_their_mistakes():
         data.hvp_at(np.zeros(2))
     with pytest.raises(ValueError, match="v must have shape"):
         data.hvp_at(np.zeros(D))(np.zeros(2))
+
+
+def test_a_graph_that_building_changes():
+    def loss(x, a):
+        value = np.ptp(x) * a
+        for _ in range(6):
+            value = np.abs(value)
+        return np.arcsinh(value)
+
+    oracle = bo.compile(loss, np.array([1.0, 3.0]), data=np.array([1.0, 2.0]))
+    x, v = np.array([0.5, 2.0]), np.array([1.0, -1.0])
+    step = 1e-6
+    expected = (oracle.grad(x + step * v) - oracle.grad(x - step * v)) / (2 * step)
+    assert np.allclose(oracle.hvp_at(x)(v), expected, rtol=1e-6)
+    assert np.allclose(oracle.hvp(x, v), expected, rtol=1e-6)

@@ -18,10 +18,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from buropt import _core
+from buropt.nodes import Node, nodes_of
 from buropt.trace import Trace
 
 Marks: TypeAlias = Any  # a CSR array of float64, not 0 where there is a dependence
-Node: TypeAlias = dict[str, Any]
 
 # Their derivatives are 0 wherever they exist.
 _STEPS = {"equal", "not_equal", "greater", "greater_equal", "less", "less_equal", "logical_and"}
@@ -39,41 +39,32 @@ def jacobian_structure(function: Callable[[Any], Any], n: int) -> Marks:
     """
     with Trace(np.dtype(np.float64)) as trace:
         (value,), _ = trace.call_nested(function, trace.input("x", (n,)))
-    graph = trace.builder.build([value.node], ["value"])
-    nodes = graph.nodes
-    ((_, result),) = graph.outputs
-    numbers = _numbers_in(nodes, result, trace.builder, value.node)
-    found: list[Marks] = []
-    for k, node in enumerate(nodes):
-        if node["op"] == "input":
-            found.append(sp.eye(n, format="csr"))
-        elif node["op"] == "constant" or node["op"] in _STEPS:
-            found.append(sp.csr_array((_size(node), n)))
+    nodes = nodes_of(trace.builder, [value.node])
+    if nodes is None:  # a result that is an input or a constant, or a graph that building changed
+        is_input = trace.builder.constant_value(value.node) is None
+        everything = sp.csr_array(np.ones((math.prod(value.shape), n)))
+        return everything if is_input else sp.csr_array(everything.shape)
+    found: dict[int, Marks] = {}
+    for k, node in nodes.items():
+        if node.op == "input":
+            marks = sp.eye(n, format="csr")
+        elif node.op == "constant" or node.op in _STEPS:
+            marks = sp.csr_array((math.prod(node.shape), n))
         else:
-            operands = node["inputs"]
-            found.append(
-                _marks(
-                    node,
-                    [nodes[j]["shape"] for j in operands],
-                    [found[j] for j in operands],
-                    [numbers.get(j) for j in operands],
-                )
-            )
-        found[k].data[:] = 1.0
-    marks = sp.csr_array(found[result])
+            operands = [nodes[j] for j in node.operands]
+            marks = _marks(node, operands, [found[j] for j in node.operands])
+        marks.data[:] = 1.0
+        found[k] = marks
+    marks = sp.csr_array(found[value.node])
     marks.sum_duplicates()
     marks.data[:] = 1.0
     return marks
 
 
-def _marks(
-    node: Node,
-    shapes: Sequence[tuple[int, ...]],
-    operands: Sequence[Marks],
-    numbers: Sequence[NDArray[Any] | None],
-) -> Marks:
-    """The marks of an operation from those of its operands, of which some are known numbers."""
-    op, attributes, shape = node["op"], node["attributes"], node["shape"]
+def _marks(node: Node, givers: Sequence[Node], operands: Sequence[Marks]) -> Marks:
+    """The marks of an operation from those of its operands."""
+    op, attributes, shape = node.op, node.attributes, node.shape
+    shapes, numbers = [giver.shape for giver in givers], [giver.value for giver in givers]
     places = [
         np.arange(marks.shape[0]).reshape(s) for marks, s in zip(operands, shapes, strict=True)
     ]
@@ -96,7 +87,7 @@ def _marks(
     if op == "matmul" and len(operands) == 2 and all(len(s) == 2 for s in shapes):
         return _product(attributes, places, operands, numbers)
     everything = sp.csr_array(sum(marks.sum(axis=0) for marks in operands)).reshape(1, -1)
-    return sp.csr_array(sp.kron(np.ones((_size(node), 1)), everything))
+    return sp.csr_array(sp.kron(np.ones((math.prod(shape), 1)), everything))
 
 
 def _moved(
@@ -152,28 +143,6 @@ def _product(
     return sp.csr_array(of_right + of_left)
 
 
-def _numbers_in(
-    nodes: Sequence[Node], result: int, builder: _core.Builder, value: int
-) -> dict[int, NDArray[Any]]:
-    """The constants of a graph, found beside its nodes in the builder that it was cut from."""
-    same = {result: value}
-    found: dict[int, NDArray[Any]] = {}
-    for k in range(len(nodes) - 1, -1, -1):
-        if k not in same:
-            continue
-        number = builder.constant_value(same[k])
-        if number is not None:
-            found[k] = np.asarray(number)
-        name, operands = builder.definition(same[k])
-        if name == nodes[k]["op"] and len(operands) == len(nodes[k]["inputs"]):
-            same.update(zip(nodes[k]["inputs"], operands, strict=True))
-    return found
-
-
 @cache
 def _elementwise() -> frozenset[str]:
     return frozenset(op["name"] for op in _core.ops() if op["elementwise"])
-
-
-def _size(node: Node) -> int:
-    return math.prod(node["shape"])
