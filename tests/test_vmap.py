@@ -87,6 +87,18 @@ def test_out_cache_and_pickle():
     out = np.empty((N, 3))
     assert mapped(X, out=out) is out
     np.testing.assert_array_equal(out, mapped(X))
+    pairs = bo.vmap(bo.value_and_grad(scalar, (0, 1)))
+    nest = np.empty(N), (np.empty(N), np.zeros((N, 2))[:, 0])  # the last one is not contiguous
+    assert pairs(A, B, out=nest) is nest
+    value, (by_a, by_b) = pairs(A, B)
+    np.testing.assert_array_equal([nest[0], *nest[1]], [value, by_a, by_b])
+    both = A.copy()
+    assert bo.vmap(lambda a: a**2)(both, out=both) is both  # in place of its argument
+    np.testing.assert_array_equal(both, A**2)
+    with pytest.raises(ValueError, match=r"shape \(700, 3\)"):
+        mapped(X, out=np.empty((N, 2)))
+    with pytest.raises(ValueError, match="nested like"):
+        pairs(A, B, out=out)
     assert mapped.cache_info().n_traces == 1
     copy = pickle.loads(pickle.dumps(bo.vmap(of_vector)))
     np.testing.assert_array_equal(copy(X), bo.vmap(of_vector)(X))

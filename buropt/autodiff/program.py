@@ -80,6 +80,8 @@ class Program:
             inputs[k] = np.asarray(inputs[k], self.dtype)
         for k, integers in self.integers:
             integers.check(inputs[k])
+        if out is not None and self._write_into(inputs, out):
+            return out
         results = [
             result.astype(dtype, copy=False) if is_array else dtype.type(result)
             for result, is_array, dtype in zip(
@@ -92,6 +94,14 @@ class Program:
             raise TypeError("this derivative has no out=. Instead: use its result.")
         _write_leaves(out, results[self.first_out :], self.out_structure)
         return (*results[:1], out) if self.first_out else out
+
+    def _write_into(self, inputs: list[Any], out: Any) -> bool:
+        """Whether the program itself has written its results into `out`."""
+        into = getattr(self.program, "into", None)
+        if into is None:
+            return False
+        targets, given = flatten_leaves(out)
+        return given == self.out_structure and bool(into(inputs, targets))
 
 
 def gradient_dtype(kind: Input, dtype: np.dtype[Any]) -> np.dtype[Any]:
