@@ -190,15 +190,15 @@ BUROPT_INLINE void lane_combination(const T* weights, std::int64_t stride, const
   for (; f < width; ++f) block(std::integral_constant<int, 1>(), f);
 }
 
-/// p[j] = exp(p[j] - max p) for j < n; gives the sum.
+/// p[j] = exp(p[j] - max p) for j < n; gives the sum, to which a NaN comes through its exponential.
 template <class T>
 BUROPT_INLINE Pack<T> lane_exponentials(T* p, std::int64_t n) noexcept {
   constexpr int kLanes = Pack<T>::size;
-  Pack<T> max(-kInfinity<T>);
-  for (std::int64_t j = 0; j < n; ++j) max = maximum(max, Pack<T>::load(p + j * kLanes));
+  Pack<T> largest(-kInfinity<T>);
+  for (std::int64_t j = 0; j < n; ++j) largest = max(Pack<T>::load(p + j * kLanes), largest);
   Pack<T> total(T(0));
   for (std::int64_t j = 0; j < n; ++j) {
-    const Pack<T> e = exp_of_nonpositive(Pack<T>::load(p + j * kLanes) - max);
+    const Pack<T> e = exp_of_nonpositive(Pack<T>::load(p + j * kLanes) - largest);
     total += e;
     e.store(p + j * kLanes);
   }
