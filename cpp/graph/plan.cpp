@@ -14,6 +14,9 @@ namespace {
 /// these pass through the cache once for each tile.
 constexpr std::int64_t kTileBytes = 192 * 1024;
 constexpr std::int64_t kMaxTileBytes = 1536 * 1024;
+/// The rows of dense data that a tile reads should stay in the first-level cache, for the gradient
+/// reads them again; unless there are weights to be read for each tile.
+constexpr std::int64_t kDataBytes = 32 * 1024;
 constexpr std::int64_t kMaxRows = 256;
 /// An element of an elementwise instruction weighs as much as this many multiply-adds.
 constexpr std::int64_t kElementWork = 4;
@@ -200,17 +203,18 @@ class Planner {
   void choose_rows() {
     p_.max_rows = 1;
     place_buffers();
-    std::int64_t sample = p_.tile_bytes;
+    std::int64_t data = 1;
     for (const Node& node : g_.nodes) {
       if (node.is_input() && node.type.batched && !node.type.csr) {
-        sample += node.type.size() * size_of(node.type.dtype);
+        data += node.type.size() * size_of(node.type.dtype);
       }
     }
     // A single scalar takes a whole cache line in the count above; that only makes tiles smaller.
     const std::int64_t shared = shared_elements() * size_of(p_.dtype);
-    const std::int64_t bytes =
-        std::clamp(4 * std::max(p_.accumulator_bytes, shared), kTileBytes, kMaxTileBytes);
-    const std::int64_t rows = bytes / std::max<std::int64_t>(1, sample);
+    const std::int64_t passing = 4 * std::max(p_.accumulator_bytes, shared);
+    const std::int64_t rows =
+        std::min(std::clamp(passing, kTileBytes, kMaxTileBytes) / (p_.tile_bytes + data),
+                 std::clamp(passing, kDataBytes, kMaxTileBytes) / data);
     p_.max_rows = 8;
     while (p_.max_rows * 2 <= std::min(rows, kMaxRows)) p_.max_rows *= 2;
   }
