@@ -14,9 +14,9 @@ namespace {
 constexpr std::int64_t kSlotWork = 40000;
 constexpr std::int64_t kMaxSlots = 64;
 /// Every accumulator of a slot pays with this many multiply-adds of the slot's: it is written,
-/// read and added up once more than with one slot, which takes about as long as seven of them.
-/// What a tile reads of the weights costs about a quarter of that.
-constexpr std::int64_t kCombineShare = 128;
+/// read and added up once more than with one slot, and takes a part of the cache. What a tile reads
+/// of the weights costs less.
+constexpr std::int64_t kCombineShare = 256;
 constexpr std::int64_t kReadShare = 32;
 /// All slots of a batch together hold at most this many accumulator bytes.
 constexpr std::int64_t kMaxSlotBytes = 16 << 20;

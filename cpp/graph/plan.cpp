@@ -211,7 +211,7 @@ class Planner {
     }
     // A single scalar takes a whole cache line in the count above; that only makes tiles smaller.
     const std::int64_t shared = shared_elements() * size_of(p_.dtype);
-    const std::int64_t passing = 4 * std::max(p_.accumulator_bytes, shared);
+    const std::int64_t passing = std::max(4 * p_.accumulator_bytes, 2 * shared);
     const std::int64_t rows =
         std::min(std::clamp(passing, kTileBytes, kMaxTileBytes) / (p_.tile_bytes + data),
                  std::clamp(passing, kDataBytes, kMaxTileBytes) / data);
