@@ -46,6 +46,25 @@ def test_products_with_zeros():
     np.testing.assert_array_equal(hessian, [[0, 0, 2], [0, 0, 0], [2, 0, 0]])
 
 
+def test_subnormals_in_products():
+    A = np.ones((32, 8), np.float32)
+    A[::2] = 1e-40  # subnormal
+
+    def loss(W, a):
+        return np.sum((W @ a) ** 2)
+
+    W = np.ones((4, 8), np.float32)
+    oracle = bo.compile(loss, W, (A,))
+    exact = np.mean([2 * np.outer(W @ a, a) for a in A.astype(np.float64)], axis=0)
+    np.testing.assert_allclose(oracle.grad(W), exact, rtol=1e-6)
+    for row in (0, 1):
+        forward = np.float64(A[row].sum())
+        assert 0 <= oracle.value(W, [row]) <= 4 * forward**2 * (1 + 1e-6)
+    # Beside them everything else is as precise as ever.
+    tiny = oracle.value(np.full((4, 8), 2e-19, np.float32), [1])
+    np.testing.assert_allclose(tiny, 4 * (8 * 2e-19) ** 2, rtol=1e-6)
+
+
 def test_std_of_equal_elements():
     check_rows(lambda x: np.std(x, axis=1), [0.5, 0.5, 0.5], 0, [0, 0, 0])
 

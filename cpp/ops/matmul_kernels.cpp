@@ -4,6 +4,7 @@
 
 #include "math/gemm.h"
 #include "math/gemv.h"
+#include "math/subnormals.h"
 #include "ops/stack.h"
 
 namespace buropt {
@@ -139,6 +140,18 @@ void stacked_sum_kernel(const Instruction& s, const Frame& frame) noexcept {
   }
 }
 
+/// Products over all rows, which are most of a network's work. In float32 the cotangents of
+/// saturated layers underflow; each such number would slow down a whole row of products.
+template <class T, Kernel kernel>
+void large(const Instruction& s, const Frame& frame) noexcept {
+  if constexpr (std::is_same_v<T, float>) {
+    const SubnormalsAreZero while_multiplying;
+    kernel(s, frame);
+  } else {
+    kernel(s, frame);
+  }
+}
+
 template <class T>
 void samples_sum_kernel(const Instruction& s, const Frame& frame) noexcept {
   const std::int64_t* n = s.numbers.data();
@@ -249,7 +262,7 @@ void choose(const MatmulForm& form, const LowerContext& c, Instruction& s) {
     const bool stacked = ta && !tb;
     s.splits = stacked;
     if (stacked) k *= c.max_rows;
-    s.run = stacked ? stacked_sum_kernel<T> : samples_sum_kernel<T>;
+    s.run = stacked ? large<T, stacked_sum_kernel<T>> : samples_sum_kernel<T>;
     if (stacked && form.n == 1 && form.k == 1) s.picks = 1;
   } else if (b_batched || (a_batched && ta)) {
     s.run = samples_kernel<T>;
@@ -258,7 +271,7 @@ void choose(const MatmulForm& form, const LowerContext& c, Instruction& s) {
     if (form.m == 1) s.picks = 1;
   } else {
     if (a_batched) m *= c.max_rows;
-    s.run = stacked_kernel<T>;
+    s.run = large<T, stacked_kernel<T>>;
     s.splits = true;
     const auto [bias, residual, relu, mask] = form.ending;
     for (const bool part : {bias, residual, relu, mask}) s.numbers.push_back(part);
