@@ -7,6 +7,7 @@ plus the regularizer, which every call counts once: full batch, minibatch, or on
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
@@ -228,8 +229,15 @@ class Oracle(OracleQueries, OracleWorkers):
         Raises
         ------
         ValueError, TypeError, IndexError
-            As `grad` does, and if x cannot be written in place; x is then as it was.
+            As `grad` does, and if x cannot be written in place or step_size is no finite number; x
+            is then as it was.
         """
+        try:
+            is_finite = math.isfinite(step_size)
+        except TypeError:
+            raise TypeError(f"step_size must be a number, got {step_size!r}") from None
+        if not is_finite:
+            raise ValueError(f"step_size must be finite, got {step_size!r}; x is as it was")
         step = self._plain.get("step")
         if step is None or weights is not None:
             step, weights = self._choose("step", weights, idx)

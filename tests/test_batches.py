@@ -167,3 +167,9 @@ def test_step_needs_an_array_that_it_can_write():
         f.step(A[1], 0.1)
     with pytest.raises(IndexError):
         f.step(np.ones(2), 0.1, [3])
+    x = np.ones(2)
+    with pytest.raises(TypeError, match=r"step_size must be a number, got '0\.1'"):
+        f.step(x, "0.1")
+    with pytest.raises(ValueError, match="step_size must be finite, got nan"):
+        f.step(x, np.nan)
+    assert (x == 1).all()
