@@ -32,7 +32,8 @@ class Record(NamedTuple):
     `f_gap` is None where the minimum is unknown. `epochs` counts per-sample gradients over the
     number of samples, `oracle_calls` the method's calls, `bits_up` the mean uplink bits of one
     worker, `bits_down` the downlink bits to one worker, and `seconds` the method's own time:
-    measuring and logging are excluded.
+    measuring and logging are excluded. `distance_sq` is |x - x*|^2, None where the solution is
+    unknown or not the only one.
     """
 
     iteration: int
@@ -44,6 +45,7 @@ class Record(NamedTuple):
     bits_up: float
     bits_down: float
     seconds: float
+    distance_sq: float | None = None
 
     @property
     def is_finite(self) -> bool:
@@ -57,11 +59,12 @@ class Record(NamedTuple):
             f'"f_gap": {_number(self.f_gap)}, "grad_norm_sq": {_number(self.grad_norm_sq)}, '
             f'"epochs": {_number(self.epochs)}, "oracle_calls": {self.oracle_calls}, '
             f'"bits_up": {_number(self.bits_up)}, "bits_down": {_number(self.bits_down)}, '
-            f'"seconds": {_number(self.seconds)}}}'
+            f'"seconds": {_number(self.seconds)}, "distance_sq": {_number(self.distance_sq)}}}'
         )
 
 
 COUNTS = ("iteration", "oracle_calls")
+MAY_BE_UNKNOWN = ("f_gap", "distance_sq")
 SHOWN = 10  # records in a notebook
 
 
@@ -234,6 +237,7 @@ def _parse(line: str) -> Record:
         raise ValueError(
             f"expected an object with the keys {', '.join(Record._fields)}, got {line[:60]!r}"
         )
+    fields = Record._field_defaults | fields  # files of earlier versions have fewer columns
     for name in Record._fields:
         if name not in fields:
             raise ValueError(f"the key {name!r} is missing")
@@ -243,9 +247,9 @@ def _parse(line: str) -> Record:
                 raise ValueError(f"{name!r} must be a whole number, got {value!r}")
         elif value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
             raise ValueError(f"{name!r} must be a number or null, got {value!r}")
-    # Only the gap may be unknown; elsewhere null stands for a value that was not finite.
+    # What may be unknown stays None; elsewhere null stands for a value that was not finite.
     values = {name: fields[name] for name in Record._fields}
     for name in Record._fields:
-        if values[name] is None and name != "f_gap":
+        if values[name] is None and name not in MAY_BE_UNKNOWN:
             values[name] = math.nan
     return Record(**values)

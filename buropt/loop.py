@@ -163,6 +163,7 @@ def minimize(
                     counters.bits_up,
                     counters.bits_down,
                     seconds,
+                    problem.distance_sq(state.x),
                 )
                 unwritable: OSError | None = None
                 try:

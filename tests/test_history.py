@@ -11,7 +11,7 @@ import pytest
 
 from buropt.history import History, Record
 
-RECORD = Record(0, 0.5, 0.25, 1e-3, 1.0, 1, 1984.0, 0.0, 1e-05)
+RECORD = Record(0, 0.5, 0.25, 1e-3, 1.0, 1, 1984.0, 0.0, 1e-05, 4.0)
 KEYS = [
     "iteration",
     "f",
@@ -22,6 +22,7 @@ KEYS = [
     "bits_up",
     "bits_down",
     "seconds",
+    "distance_sq",
 ]
 
 
@@ -80,6 +81,12 @@ def test_columns_come_back(tmp_path: Path) -> None:
         KeyError, match="'loss' is not a column; the columns are iteration, f, f_gap"
     ):
         history["loss"]
+
+
+def test_files_without_the_distance_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    path.write_text(RECORD.as_json().replace(', "distance_sq": 4.0', "") + "\n")
+    assert History.load(path).records == [RECORD._replace(distance_sq=None)]
 
 
 def test_history_without_a_file() -> None:

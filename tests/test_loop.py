@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import numpy as np
+import pytest
+
 from buropt.budget import Budget
 from buropt.history import History
 from buropt.loop import minimize
 from buropt.optim import GD, SGD
-from buropt.problems import synthetic_quadratic
+from buropt.problems import quadratic, synthetic_quadratic
 
 
 def iterations_of(method: Any, **arguments: Any) -> list[int]:
@@ -25,6 +28,23 @@ def test_how_often_a_run_is_measured() -> None:
     assert iterations_of(SGD(batch_size=2)) == [0, 5, 10, 15, 20, 25]
     assert iterations_of(SGD(batch_size=3)) == [0, 4, 8, 12, 16, 20, 24, 25]
     assert iterations_of(SGD(batch_size=2), log_every=20) == [0, 20, 25]
+
+
+def test_distance_from_the_solution() -> None:
+    problem, history = synthetic_quadratic(3, 4), History()
+    outcome = minimize(problem, GD().theory(problem), Budget(iterations=3), history=history)
+    x_star = problem.constants.x_star
+    assert x_star is not None
+    assert history["distance_sq"][0] == pytest.approx(x_star @ x_star)
+    difference = outcome.x - x_star
+    assert history["distance_sq"][-1] == pytest.approx(difference @ difference)
+
+
+def test_no_distance_where_there_is_more_than_one_solution() -> None:
+    problem = quadratic(np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]]))
+    outcome = minimize(problem, GD().theory(problem), Budget(iterations=3))
+    assert outcome.record.f_gap is not None
+    assert outcome.record.distance_sq is None
 
 
 def test_clock_of_the_method_excludes_measuring_and_logging() -> None:

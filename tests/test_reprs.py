@@ -100,7 +100,7 @@ def test_histories():
     assert words[-1] == "10 of 31 records"
     assert {"iteration", "grad_norm_sq", "seconds", "30"} <= set(words)
     assert text_of(History())[0] == "History"
-    assert len(text_of(history_of(3))) == 1 + 9 * (1 + 4)
+    assert len(text_of(history_of(3))) == 1 + 10 * (1 + 4)
 
 
 def test_the_plot_of_a_history(tmp_path):

@@ -111,7 +111,7 @@ def test_the_same_bits_again_and_with_any_number_of_threads(
     for name, extra in variants.items():
         execute(tmp_path / name, "iterations=300", "verbose=false", *extra)
         history = History.load(tmp_path / name / "history.jsonl")
-        lines[name] = [record[:-1] for record in history]
+        lines[name] = [record._replace(seconds=0.0) for record in history]
     assert lines["a"] == lines["b"] == lines["one"] == lines["two"]
     hashes = {result_of(tmp_path / name)["x_sha256"] for name in variants}
     assert len(hashes) == 1

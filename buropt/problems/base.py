@@ -340,6 +340,14 @@ class Problem:
         mapping = L * (x - self.psi.prox(x - evaluation.grad / L, 1 / L))
         return evaluation.value + self.psi.value(x), float(mapping @ mapping)
 
+    def distance_sq(self, x: Array) -> float | None:
+        """|x - x*|^2 in float64; None where x* is not known, or not known to be the only one."""
+        x_star = self.constants.x_star if self.constants.mu > 0 else None
+        if x_star is None:
+            return None
+        difference = np.subtract(x, x_star, dtype=np.float64)
+        return float(difference @ difference)
+
     @property
     def _dense_bits(self) -> int:
         return self.dim * 8 * self.x0.dtype.itemsize
