@@ -115,6 +115,7 @@ GUARDED = {
     "rich": {"run", "progress"},
     "matplotlib": {"plot", "drawing"},
     "sklearn": {"data"},
+    "pooch": {"data"},
     "experiments": set(),
     "tests": set(),
     "pytest": set(),

@@ -1,8 +1,10 @@
-"""Data: LIBSVM files, data that come with scikit-learn, synthetic data, splits among workers."""
+"""Data: LIBSVM files, downloads, data of scikit-learn, synthetic data, splits among workers."""
 
 from buropt.data.bundled import breast_cancer as breast_cancer
 from buropt.data.bundled import digits as digits
 from buropt.data.dataset import Dataset as Dataset
+from buropt.data.download import fetch as fetch
+from buropt.data.download import fetch_libsvm as fetch_libsvm
 from buropt.data.libsvm import load_libsvm as load_libsvm
 from buropt.data.libsvm import load_libsvm_many as load_libsvm_many
 from buropt.data.split import contiguous as contiguous
