@@ -192,6 +192,9 @@ class Identity:
 
     def __init__(self) -> None: ...
 
+    def kept(self, d: int) -> int:
+        """How many of d entries a message carries."""
+
     def compress(self, x: object, seed: int, round: int, purpose: int, out: object, bits: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None:
         """
         Compress the rows of x (n, d) into out (n, d), each row's message size into bits (n,).
@@ -212,6 +215,9 @@ class RandK:
 
     def __init__(self, k: int, shared_seed: bool) -> None: ...
 
+    def kept(self, d: int) -> int:
+        """How many of d entries a message carries."""
+
     def compress(self, x: object, seed: int, round: int, purpose: int, out: object, bits: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None:
         """
         Compress the rows of x (n, d) into out (n, d), each row's message size into bits (n,).
@@ -231,6 +237,9 @@ class TopK:
     """Sends the k entries of largest magnitude."""
 
     def __init__(self, k: int) -> None: ...
+
+    def kept(self, d: int) -> int:
+        """How many of d entries a message carries."""
 
     def compress(self, x: object, seed: int, round: int, purpose: int, out: object, bits: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None:
         """
@@ -269,6 +278,40 @@ class LinearLoops:
     def sarah(self, samples: object, step_size: float, l2: float, x: object, v: object) -> None: ...
 
     def slopes(self, x: object, slopes: object, mean: object) -> None: ...
+
+class WorkerHessians:
+    """Hessians of workers as packed triangles."""
+
+    def __init__(self, dtype: str, dim: int, n_samples: int, dense: list, csr: list, shards: list, threads: int) -> None: ...
+
+    def triangles(self, weights: object, penalty: object | None, workers: object, out: object) -> None: ...
+
+    @overload
+    def learn(self, compressor: RandK, seed: int, round: int, purpose: int, weights: object | None, penalty: object | None, triangles: object | None, workers: object, alpha: float, estimates: object, mean: object, indices: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu')], sent: object, replaced: object, norms: object, errors: object | None) -> None: ...
+
+    @overload
+    def learn(self, compressor: TopK, seed: int, round: int, purpose: int, weights: object | None, penalty: object | None, triangles: object | None, workers: object, alpha: float, estimates: object, mean: object, indices: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu')], sent: object, replaced: object, norms: object, errors: object | None) -> None: ...
+
+def linear_loss(graph: Graph) -> tuple[int, list[int], Graph] | None:
+    """
+    Inputs that are the row of features and the other data of a linear model, and its slope.
+    """
+
+@overload
+def solve_triangle(triangle: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)], shift: float, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C')]) -> None: ...
+
+@overload
+def solve_triangle(triangle: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)], shift: float, x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')]) -> None:
+    """
+    x <- (A + shift I)^-1 x for the packed triangle of A; NaN if that is not positive definite.
+    """
+
+@overload
+def triangle_products(triangles: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', writable=False)], x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C')]) -> None: ...
+
+@overload
+def triangle_products(triangles: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', writable=False)], x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C')]) -> None:
+    """out (k, d) <- A_k x for the packed triangles of the A_k."""
 
 class Value:
     """

@@ -20,7 +20,7 @@ from buropt.tree import check_plain
 
 # Places in a parameter are numbers of the graph's dtype.
 _EXACT = {np.dtype(np.float32): 2**24, np.dtype(np.float64): 2**53}
-_ROWS = 8  # of a Hessian in one pass over the data
+ROWS = 8  # of a Hessian in one pass over the data
 
 
 class OracleQueries(ABC):
@@ -128,7 +128,7 @@ class OracleQueries(ABC):
         """
         at, _ = self._vector(x, "x")
         weights = self._weights_for(weights, idx)
-        count = min(_ROWS, max(1, self.dim))
+        count = min(ROWS, max(1, self.dim))
         query = self._queries.hessian_products(weights is not None, count)
         hessian = np.empty((self.dim, self.dim), self.dtype)
         for first in range(0, self.dim, count):
@@ -214,14 +214,6 @@ class OracleQueries(ABC):
         ValueError if the oracle has no data.
         """
         return np.stack([self.hvp(x, v, idx, weights) for idx, weights in self._worker_shares()])
-
-    def worker_hessians(self, x: ArrayLike) -> Array:
-        """Hessians of all workers' functions at x, (n_workers, dim, dim).
-
-        Their mean over the workers is `hessian`, for any split. Raises as `hessian` does, and a
-        ValueError if the oracle has no data.
-        """
-        return np.stack([self.hessian(x, idx, weights) for idx, weights in self._worker_shares()])
 
     def local_grads(
         self, x: ArrayLike, workers: ArrayLike | None = None, idx: ArrayLike | None = None

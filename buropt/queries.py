@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,18 +39,21 @@ class Queries:
 
         def make() -> _core.Query:
             objective = self._objective.copy()
-            gradient = objective.gradient(weighted)
-            inputs, outputs = [], []
-            for row in range(count):
-                tangents = self._vector(objective, row)
-                inputs += [("vector", 1, row * self._dim + offset) for offset in self._offsets]
-                outputs += objective.builder.jvp(gradient, objective.params, tangents)
-            places = [(0, row * self._dim + k) for row in range(count) for k in self._offsets]
-            argument = ("v", (count, self._dim))
-            result = ("out", (count, self._dim), False)
-            return self._compile(objective, outputs, places, result, [argument], inputs)
+            return self._products(objective, objective.gradient(weighted), count)
 
         return self._find(("hessian_products", weighted, count), make)
+
+    def penalty_products(self, count: int) -> _core.Query:
+        """The same of the regularizer's Hessian."""
+
+        def make() -> _core.Query:
+            objective = self._objective.copy()
+            if objective.penalty is None:
+                raise ValueError("there is no regularizer")
+            gradient = objective.builder.grad(objective.penalty, objective.params)
+            return self._products(objective, gradient, count)
+
+        return self._find(("penalty_products", count), make)
 
     def slope(self, weighted: bool) -> _core.Query:
         """Of (x, v): the derivative of the objective along v, forward mode."""
@@ -129,6 +133,18 @@ class Queries:
 
         return self._find(("intermediates", names), make)
 
+    @cached_property
+    def penalty_is_quadratic(self) -> bool:
+        """Whether the regularizer's Hessian is the same everywhere."""
+        objective = self._objective.copy()
+        builder, params = objective.builder, objective.params
+        if objective.penalty is None:
+            return True
+        gradient = builder.grad(objective.penalty, params)
+        tangents = self._vector(objective, 0)
+        products = builder.jvp(gradient, params, tangents)
+        return not any(any(builder.depends_on(product, params)) for product in products)
+
     def describe(self) -> dict[str, dict[str, Any]]:
         """What has been compiled so far."""
         programs = {}
@@ -167,6 +183,18 @@ class Queries:
         if len(self._partial) > _MAX_PARTIAL:
             del self._compiled[self._partial.popitem(last=False)[0]]
         return query
+
+    def _products(self, objective: Objective, gradient: list[int], count: int) -> _core.Query:
+        """Of (x, v): the derivatives of the gradient along each of the directions v_k."""
+        inputs, outputs = [], []
+        for row in range(count):
+            tangents = self._vector(objective, row)
+            inputs += [("vector", 1, row * self._dim + offset) for offset in self._offsets]
+            outputs += objective.builder.jvp(gradient, objective.params, tangents)
+        places = [(0, row * self._dim + k) for row in range(count) for k in self._offsets]
+        argument = ("v", (count, self._dim))
+        result = ("out", (count, self._dim), False)
+        return self._compile(objective, outputs, places, result, [argument], inputs)
 
     def _row_gradients(self, objective: Objective, value: int) -> list[int]:
         """The gradients of a sample's value, not summed over the samples."""

@@ -12,8 +12,9 @@ from methods import random_quadratic, run, solution_of, squared
 
 from buropt.compressors import Identity, RandK, TopK
 from buropt.optim import FedNL, Newton
-from buropt.optim.fednl import matrix, solve_above, triangle
+from buropt.optim.fednl import solve_above
 from buropt.problems import Problem, logistic, nonconvex_logistic
+from buropt.triangle import matrix, triangle
 
 
 def data(l2: float = 0.05) -> Problem:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
@@ -10,8 +9,10 @@ import numpy as np
 
 from buropt.compressors import Compressor
 from buropt.optim.armijo import MOST_TRIALS, rounding_of
-from buropt.optim.base import IDENTITY, Array, Optimizer, mean, unbiased_omega
+from buropt.optim.base import IDENTITY, Array, Optimizer, unbiased_omega
+from buropt.optim.estimates import Estimates
 from buropt.optim.newton import solve
+from buropt.triangle import matrix, solve_shifted, triangle_size
 
 if TYPE_CHECKING:
     from buropt.problems.base import Problem
@@ -21,13 +22,10 @@ Option: TypeAlias = Literal["A", "B"]
 
 
 class State(NamedTuple):
-    """Iterate x (d,) and the workers' estimates H_i of their Hessians, (n, d(d+1)/2).
-
-    A symmetric matrix is stored as `triangle` says.
-    """
+    """Iterate x (d,) and the estimates H_i of the workers' Hessians."""
 
     x: Array
-    H_i: Array
+    H_i: Estimates
 
 
 @dataclass(frozen=True)
@@ -93,26 +91,23 @@ class FedNL(Optimizer[State]):
         return self.settled_with(problem, mu=mu, alpha=shift_step(self, problem.dim))
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
-        return State(x0, first_hessians(problem, x0, self.hessian_start))
+        return State(x0, Estimates.start(problem, x0, self.hessian_start))
 
     def step(self, problem: Problem, state: State, key: Key) -> State:
         if self.alpha is None:
             raise self.unsettled("alpha")
-        x = state.x
+        x, H = state.x, state.H_i.mean
         problem.broadcast()
         f, g = problem.value_and_grad(x)
-        differences = triangle(problem.worker_hessians(x)) - state.H_i
         problem.send_dense()
         problem.send_entries(1)
-        H = matrix(mean(state.H_i), problem.dim)
+        H_i, l_i, _ = state.H_i.learned(problem, x, self.compressor, self.alpha, key)
         if self.option == "A":
-            d = -solve_above(H, self.mu or 0.0, g)
+            d = projected_step(H, self.mu or 0.0, g)
         else:
-            norms = np.sqrt(np.einsum("ij,ij->i", differences, differences))
-            d = -solve(H + np.mean(norms) * np.eye(problem.dim, dtype=x.dtype), g)
+            d = newton_step(H, float(np.mean(l_i)), g)
         s = self._search(problem, x, f, g, d) if self.line_search else 1.0
-        sent = problem.send(self.compressor, differences, key)
-        return State(x + s * d, state.H_i + self.alpha * sent)
+        return State(x + s * d, H_i)
 
     def _search(self, problem: Problem, x: Array, f: float, g: Array, d: Array) -> float:
         s, slope = 1.0, 0.5 * float(g @ d)
@@ -126,36 +121,27 @@ class FedNL(Optimizer[State]):
 
 def shift_step(method: FedNL, dim: int) -> float:
     """The step alpha of the estimates: as given, or 1 for contractive, 1/(1 + omega) otherwise."""
-    size = dim * (dim + 1) // 2
+    size = triangle_size(dim)
     compressor = method.compressor
     if method.alpha is not None:
         return method.alpha
     return 1 / (1 + unbiased_omega(compressor, size)) if compressor.unbiased else 1.0
 
 
-def first_hessians(problem: Problem, x0: Array, exact: bool) -> Array:
-    """The estimates at the start, (n, d(d+1)/2): the Hessians, sent as they are, or 0."""
-    size = problem.dim * (problem.dim + 1) // 2
-    if not exact:
-        return np.zeros((problem.n_workers, size), x0.dtype)
-    problem.send_entries(size)
-    return triangle(problem.worker_hessians(x0))
+def newton_step(H: Array, shift: float, g: Array) -> Array:
+    """-(H + shift I)^-1 g for the triangle H; of a singular matrix the pseudo-inverse."""
+    step = solve_shifted(H, shift, g)
+    if np.isnan(step).any():
+        dim = len(g)
+        step = solve(matrix(H, dim) + shift * np.eye(dim, dtype=g.dtype), g)
+    return -step
 
 
-def triangle(matrices: Array) -> Array:
-    """Upper triangles (n, d(d+1)/2) of symmetric (n, d, d), off the diagonal times sqrt(2)."""
-    rows, columns = np.triu_indices(matrices.shape[-1])
-    factors = np.where(rows == columns, 1.0, math.sqrt(2)).astype(matrices.dtype)
-    return np.ascontiguousarray(matrices[:, rows, columns] * factors)
-
-
-def matrix(entries: Array, dim: int) -> Array:
-    """The symmetric matrix (d, d) of which `triangle` made the entries (d(d+1)/2,)."""
-    rows, columns = np.triu_indices(dim)
-    result: Array = np.zeros((dim, dim), entries.dtype)
-    factors = np.where(rows == columns, 1.0, math.sqrt(0.5)).astype(entries.dtype)
-    result[rows, columns] = result[columns, rows] = entries * factors
-    return result
+def projected_step(H: Array, mu: float, g: Array) -> Array:
+    """-[H]_mu^-1 g for the triangle H, where no eigenvalue is below mu."""
+    if not np.isnan(solve_shifted(H, -mu, g)).any():  # H - mu I is positive definite
+        return newton_step(H, 0.0, g)
+    return -solve_above(matrix(H, len(g)), mu, g)
 
 
 def solve_above(H: Array, mu: float, g: Array) -> Array:

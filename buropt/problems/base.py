@@ -23,8 +23,9 @@ BLOCK = 1024  # samples whose gradients are in memory at once
 Index = NDArray[np.integer[Any]]
 
 if TYPE_CHECKING:
-    from buropt.compressors import Compressor
+    from buropt.compressors import Compressor, RandK, TopK
     from buropt.oracle import Oracle
+    from buropt.oracle_hessians import Learned
     from buropt.problems.constants import Constants
     from buropt.prox import Psi
     from buropt.random import Key
@@ -257,9 +258,7 @@ class Problem:
 
         From all samples of these workers, or estimates from idx[row]. Counts as many gradients.
         """
-        shards = self.oracle.shards
-        chosen = range(len(shards)) if workers is None else workers
-        self._count(sum(len(shards[i]) for i in chosen) if idx is None else idx.size)
+        self._count(self._samples_of(workers) if idx is None else idx.size)
         grads: Array = self.oracle.local_grads(x, workers, idx)
         return grads
 
@@ -269,7 +268,40 @@ class Problem:
         hessians: Array = self.oracle.worker_hessians(self._point(x))
         return hessians
 
+    def worker_triangles(self, x: Array, workers: Index | None = None) -> Array:
+        """The same for some workers, or all, as upper triangles (k, dim (dim + 1)/2).
+
+        Counts dim gradients for each of their samples.
+        """
+        self._count(self.dim * self._samples_of(workers))
+        triangles: Array = self.oracle.worker_triangles(self._point(x), workers)
+        return triangles
+
     # --- messages, counted ---
+
+    def learn_hessians(
+        self,
+        x: Array,
+        compressor: TopK | RandK,
+        alpha: float,
+        estimates: Array,
+        mean: Array,
+        key: Key,
+        workers: Index,
+    ) -> Learned:
+        """Some workers send C(hess f_i(x) - H_i), and their estimates H_i follow, in place.
+
+        `estimates`, (n_workers, dim (dim + 1)/2), grow by alpha times the messages, and `mean` by
+        their share of it. Counts as `worker_triangles` does.
+        """
+        self._count(self.dim * self._samples_of(workers))
+        share = len(workers) / self.n_workers
+        self.counters.bits_up += share * compressor.bits(len(mean), mean.dtype)
+        draw = key.seed, key.round, key.purpose
+        selection = compressor._compiled()
+        return self.oracle.learn_hessians(
+            self._point(x), selection, draw, alpha, estimates, mean, workers
+        )
 
     def send(
         self, compressor: Compressor, x: Array, key: Key, workers: Index | None = None
@@ -351,6 +383,11 @@ class Problem:
     @property
     def _dense_bits(self) -> int:
         return self.dim * 8 * self.x0.dtype.itemsize
+
+    def _samples_of(self, workers: Index | None) -> int:
+        """How many samples these workers have, or all."""
+        shards = self.oracle.shards
+        return self.n_samples if workers is None else sum(len(shards[i]) for i in workers)
 
     def _count(self, sample_grads: float) -> None:
         self.counters.oracle_calls += 1

@@ -161,6 +161,7 @@ void decode_row(const C& compressor, nb::bytes payload, std::uint64_t seed, std:
 template <class C>
 nb::class_<C> bind_compressor(nb::module_& m, const char* doc) {
   return nb::class_<C>(m, C::kName, doc)
+      .def("kept", &C::kept, "d"_a, "How many of d entries a message carries.")
       .def("compress", compress<C>, "x"_a, "seed"_a, "round"_a, "purpose"_a, "out"_a, "bits"_a,
            "Compress the rows of x (n, d) into out (n, d), each row's message size into bits (n,).")
       .def("encode", encode_row<C>, "x"_a, "seed"_a, "round"_a, "purpose"_a, "worker"_a,

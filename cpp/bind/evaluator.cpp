@@ -171,19 +171,7 @@ class Evaluator {
   /// Worker i has the samples of shards[i]. Once only: what is kept of a fixed batch stays.
   void set_workers(const nb::list& shards) {
     if (!workers_.empty()) raise(ErrorKind::value, "buropt: the workers are already set");
-    for (nb::handle shard : shards) {
-      nb::object holder;
-      const auto [idx, shape] = read_integers(shard, holder, "workers");
-      Batch batch;
-      batch.fixed = kAllSamples + 1 + static_cast<std::int64_t>(workers_.size());
-      batch.count = shape.size();
-      batch.first = idx[0];
-      const bool contiguous = idx[batch.count - 1] - idx[0] == batch.count - 1 &&
-                              std::is_sorted(idx, idx + batch.count);
-      if (!contiguous) batch.idx = idx;
-      samples_.keep(holder.is_valid() ? holder : nb::borrow(shard));
-      workers_.push_back(batch);
-    }
+    workers_ = samples_.split(shards);
   }
 
   void run(const std::byte* x, double scale, std::span<const Batch> batches) const {

@@ -44,5 +44,6 @@ NB_MODULE(_core, m) {
   buropt::bind_compress(m);
   buropt::bind_data(m);
   buropt::bind_inner(m);
+  buropt::bind_hessians(m);
   buropt::bind_value(m);
 }

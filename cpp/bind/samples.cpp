@@ -92,6 +92,24 @@ Batch Samples::pick(nb::handle idx, nb::object& holder) const {
   return batch;
 }
 
+std::vector<Batch> Samples::split(const nb::list& shards) {
+  std::vector<Batch> workers;
+  for (nb::handle shard : shards) {
+    nb::object holder;
+    const auto [idx, shape] = read_integers(shard, holder, "workers");
+    Batch batch;
+    batch.fixed = kAllSamples + 1 + static_cast<std::int64_t>(workers.size());
+    batch.count = shape.size();
+    batch.first = idx[0];
+    const bool contiguous =
+        idx[batch.count - 1] - idx[0] == batch.count - 1 && std::is_sorted(idx, idx + batch.count);
+    if (!contiguous) batch.idx = idx;
+    keep(holder.is_valid() ? holder : nb::borrow(shard));
+    workers.push_back(batch);
+  }
+  return workers;
+}
+
 const std::byte* Samples::read_weights(nb::handle weights, const Batch& batch,
                                        nb::object& holder) const {
   Shape shape;

@@ -38,6 +38,8 @@ class Samples {
 
   /// The samples that idx lists, or all.
   Batch pick(nb::handle idx, nb::object& holder) const;
+  /// A batch for each worker's list of samples, which is kept alive.
+  std::vector<Batch> split(const nb::list& shards);
   /// One weight per sample of the batch.
   const std::byte* read_weights(nb::handle weights, const Batch& batch, nb::object& holder) const;
   /// Raises unless all n numbers of the list are samples.
