@@ -20,11 +20,12 @@ from buropt.budget import Budget
 from buropt.data.split import SplitKind, split_workers
 
 if TYPE_CHECKING:
+    from buropt.loggers import Logger
     from buropt.optim.base import Optimizer
     from buropt.problems.base import Problem
 
 Node = Mapping[str, Any]
-GROUPS = ("data", "problem", "prox", "compressor", "schedule", "optimizer")
+GROUPS = ("data", "problem", "prox", "compressor", "schedule", "optimizer", "logger")
 MOST_THREADS = 1024  # far above what is ever used
 NOT_FINITE = (
     "the problem's smoothness constants are not finite: its numbers are too large for their "
@@ -80,6 +81,7 @@ class Experiment:
     problem: Problem
     method: Optimizer[Any]
     title: str
+    logger: Logger | None = None
 
 
 def build(config: Node) -> Experiment:
@@ -92,6 +94,7 @@ def build(config: Node) -> Experiment:
     """
     settings = settings_of(config)
     budget = settings.budget  # a budget that never ends is refused before any work is done
+    logger = call(config["logger"], "logger") if config.get("logger") else None
     for group, example in (("optimizer", "gd"), ("problem", "logistic")):
         if not config.get(group):
             raise ValueError(f"{group} is missing: choose one, for example {group}={example}")
@@ -117,7 +120,7 @@ def build(config: Node) -> Experiment:
     if data_name:
         title += f" ({data_name})"
     workers = "1 worker" if problem.n_workers == 1 else f"{problem.n_workers} workers"
-    return Experiment(settings, budget, problem, method, f"{title}, {workers}")
+    return Experiment(settings, budget, problem, method, f"{title}, {workers}", logger)
 
 
 def settings_of(config: Node) -> Settings:

@@ -79,6 +79,20 @@ def jsonable(value: Any) -> Any:
     return str(value)
 
 
+def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A nested configuration as one of dotted keys: optimizer.step_size, as on the command line.
+
+    Without `_target_`, which says what a choice stands for. A list is one value.
+    """
+    content: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            content |= flat(value, f"{prefix}{key}.")
+        elif key != "_target_":
+            content[f"{prefix}{key}"] = value
+    return content
+
+
 def fingerprint(x: NDArray[Any]) -> str:
     """SHA-256 of `x` in little-endian bytes: equal exactly when two runs ended at the same bits."""
     x = np.ascontiguousarray(x)

@@ -27,7 +27,8 @@ from rich.console import Console
 
 from buropt import result
 from buropt.build import Experiment, build, settings_of
-from buropt.history import History
+from buropt.history import History, Record
+from buropt.loggers import Guarded
 from buropt.loop import ENDED, INTERRUPTED, NON_FINITE, UNWRITABLE, Interruption, Outcome, minimize
 from buropt.mistakes import CONFIGS, UsageError, explain, first_line, usage_errors
 from buropt.optim.base import FixedStep
@@ -93,7 +94,13 @@ def run(
         console.print(experiment.title, style="bold", highlight=False, soft_wrap=True)
 
     # From here to the end a Ctrl-C waits for the iteration, and then for the files, to be finished.
-    with history, Interruption() as interruption:
+    with history, Interruption() as interruption, Guarded(experiment.logger) as logger:
+        logger.start(plain, folder)
+
+        def on_record(record: Record) -> None:
+            progress.update(record)
+            logger.log(record)
+
         with Progress(experiment.budget, console, enabled=verbose) as progress:
             outcome = minimize(
                 experiment.problem,
@@ -102,9 +109,10 @@ def run(
                 seed=settings.seed,
                 log_every=settings.log_every,
                 history=history,
-                on_record=progress.update,
+                on_record=on_record,
                 interruption=interruption,
             )
+        logger.finish(outcome)
         message, exit_code = judge(outcome, experiment, history, interruption)
         failures = write_files(folder, plain, experiment, outcome, history, message, started)
         if failures:

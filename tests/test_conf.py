@@ -18,7 +18,7 @@ from buropt.compressors import Identity, RandK, TopK
 from buropt.optim import EF21, GD, SVRG, FixedStep, Marina
 
 DOWNLOADED = ("libsvm", "a1a", "a9a", "mushrooms", "news20", "phishing", "w8a")
-GROUPS = ("data", "problem", "prox", "compressor", "schedule", "optimizer")
+GROUPS = ("data", "problem", "prox", "compressor", "schedule", "optimizer", "logger")
 
 
 def compose(*overrides: str) -> dict[str, Any]:
