@@ -2,7 +2,14 @@
 
 from collections.abc import Callable, Iterable, Sequence
 import os
-from typing import Annotated, Any, NoReturn, SupportsFloat, overload
+from typing import (
+    Annotated,
+    Any,
+    NoReturn,
+    SupportsFloat,
+    TypeVar,
+    overload
+)
 
 import numpy
 from numpy.typing import NDArray
@@ -133,6 +140,9 @@ class BoundCall:
     def __init__(self, evaluator: object, x: object, g: object | None, weights: object | None) -> None: ...
 
     def __reduce__(self) -> NoReturn: ...
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+def QuickMethod(function: _Method, /) -> _Method: ...
 
 class Query:
     """

@@ -131,8 +131,9 @@ class Oracle(OracleHessians, OracleWorkers):
         self._shards = read_shards(workers, samples.n) if samples.n else []
         self._weights = self._read_weights(weights)
         self._evaluators: dict[tuple[str, bool], _core.Evaluator] = {}
-        # The unweighted calls by kind, so that the usual call is one look-up away from the core.
-        self._plain: dict[str, Callable[..., Any]] = {}
+        # Those of unweighted calls, by the method that answers with them: `_core.QuickMethod` looks
+        # here, and only calls the method itself where it finds nothing or weights are given.
+        self._quick: dict[str, _core.Evaluator] = {}
 
     def __repr__(self) -> str:
         return (
@@ -161,6 +162,7 @@ class Oracle(OracleHessians, OracleWorkers):
 
     # Value and gradient
 
+    @_core.QuickMethod
     def value(
         self, x: ArrayLike, idx: ArrayLike | None = None, weights: ArrayLike | None = None
     ) -> float:
@@ -172,12 +174,11 @@ class Oracle(OracleHessians, OracleWorkers):
             If `x`, `idx` or `weights` have a wrong shape or type, or a sample number does not
             exist.
         """
-        evaluate = self._plain.get("value")
-        if evaluate is None or weights is not None:
-            evaluate, weights = self._choose("value", weights, idx)
-        value: float = evaluate(x, idx, weights, None)
+        evaluator, weights = self._choose("value", weights, idx)
+        value: float = evaluator.evaluate(x, idx, weights, None)
         return value
 
+    @_core.QuickMethod
     def grad(
         self,
         x: ArrayLike,
@@ -186,12 +187,11 @@ class Oracle(OracleHessians, OracleWorkers):
         out: Array | None = None,
     ) -> Array:
         """Gradient of `value` at x, shape of `x`; raises as `value` does."""
-        evaluate = self._plain.get("grad")
-        if evaluate is None or weights is not None:
-            evaluate, weights = self._choose("grad", weights, idx)
-        gradient: Array = evaluate(x, idx, weights, out)
+        evaluator, weights = self._choose("grad", weights, idx)
+        gradient: Array = evaluator.evaluate(x, idx, weights, out)
         return gradient
 
+    @_core.QuickMethod
     def value_and_grad(
         self,
         x: ArrayLike,
@@ -200,12 +200,11 @@ class Oracle(OracleHessians, OracleWorkers):
         out: Array | None = None,
     ) -> tuple[float, Array]:
         """`value` and `grad` from one pass over the samples; raises as `value` does."""
-        evaluate = self._plain.get("value_and_grad")
-        if evaluate is None or weights is not None:
-            evaluate, weights = self._choose("value_and_grad", weights, idx)
-        both: tuple[float, Array] = evaluate(x, idx, weights, out)
+        evaluator, weights = self._choose("value_and_grad", weights, idx)
+        both: tuple[float, Array] = evaluator.evaluate(x, idx, weights, out)
         return both
 
+    @_core.QuickMethod
     def step(
         self,
         x: Array,
@@ -238,10 +237,8 @@ class Oracle(OracleHessians, OracleWorkers):
             raise TypeError(f"step_size must be a number, got {step_size!r}") from None
         if not is_finite:
             raise ValueError(f"step_size must be finite, got {step_size!r}; x is as it was")
-        step = self._plain.get("step")
-        if step is None or weights is not None:
-            step, weights = self._choose("step", weights, idx)
-        step(x, step_size, idx, weights)
+        evaluator, weights = self._choose("step", weights, idx)
+        evaluator.step(x, step_size, idx, weights)
 
     def bind(self, x: Array, g: Array) -> _core.BoundCall:
         """Bind a call to two fixed arrays: no conversion, no check, no allocation.
@@ -353,14 +350,12 @@ class Oracle(OracleHessians, OracleWorkers):
 
     def _choose(
         self, kind: str, weights: ArrayLike | None, idx: ArrayLike | None
-    ) -> tuple[Callable[..., Any], ArrayLike | None]:
+    ) -> tuple[_core.Evaluator, ArrayLike | None]:
         weights = self._weights_for(weights, idx)
-        is_step = kind == "step"
-        evaluator = self._evaluator("grad" if is_step else kind, weights is not None)
-        call = evaluator.step if is_step else evaluator.evaluate
+        evaluator = self._evaluator("grad" if kind == "step" else kind, weights is not None)
         if weights is None:
-            self._plain[kind] = call
-        return call, weights
+            self._quick[kind] = evaluator
+        return evaluator, weights
 
     def _weights_for(self, weights: ArrayLike | None, idx: ArrayLike | None) -> ArrayLike | None:
         if weights is None and self._weights is not None:

@@ -36,10 +36,10 @@ bool holds(const PyArrayObject* array) {
   return type == NPY_INT64 || (type == NPY_LONGLONG && sizeof(npy_longlong) == sizeof(T));
 }
 
-Shape shape_of(const PyArrayObject* array) {
-  Shape shape;
+/// Not given back as a value: a copy of what has just been written in parts would wait for them.
+void read_shape(const PyArrayObject* array, Shape& shape) {
+  shape = Shape();
   for (int axis = 0; axis < PyArray_NDIM(array); ++axis) shape.push_back(PyArray_DIM(array, axis));
-  return shape;
 }
 
 /// The object as numpy.asarray gives it. Subclasses that mean something else than their numbers are
@@ -73,7 +73,7 @@ bool read_plain(nb::handle object, Shape& shape, const T*& data) {
   if (!PyArray_CheckExact(object.ptr())) return false;
   const PyArrayObject* array = as_array(object.ptr());
   if (!holds<T>(array) || !is_plain(array)) return false;
-  shape = shape_of(array);
+  read_shape(array, shape);
   data = reinterpret_cast<const T*>(memory_of(array));
   return true;
 }
@@ -141,21 +141,22 @@ std::byte* write_array(nb::handle object, DType dtype, const Shape& shape, const
           dtype_name(object).c_str());
   }
   if (type != type_number(dtype) || !is_plain(array) || !has_shape(array, shape)) {
+    Shape given;
+    read_shape(array, given);
     raise(ErrorKind::value,
           "%s must be a C-contiguous %s array of shape %s, got dtype %s and shape %s; allocate it "
           "with np.empty(%s, np.%s)",
           argument, std::string(name_of(dtype)).c_str(), shape.str().c_str(),
-          dtype_name(object).c_str(), shape_of(array).str().c_str(), shape.str().c_str(),
+          dtype_name(object).c_str(), given.str().c_str(), shape.str().c_str(),
           std::string(name_of(dtype)).c_str());
   }
   return memory_of(array);
 }
 
-std::pair<const std::int64_t*, Shape> read_integers(nb::handle object, nb::object& holder,
-                                                    const char* argument) {
-  Shape shape;
+const std::int64_t* read_integers(nb::handle object, Shape& shape, nb::object& holder,
+                                  const char* argument) {
   const std::int64_t* data = nullptr;
-  if (read_plain(object, shape, data)) return {data, shape};
+  if (read_plain(object, shape, data)) return data;
   const nb::object plain = as_ndarray(object, argument);
   const std::string kind = dtype_kind(plain);
   const bool is_empty = nb::cast<std::int64_t>(nb::object(plain.attr("size"))) == 0;
@@ -169,7 +170,7 @@ std::pair<const std::int64_t*, Shape> read_integers(nb::handle object, nb::objec
   if (kind == "u" && std::any_of(data, data + shape.size(), [](auto i) { return i < 0; })) {
     raise(ErrorKind::index, "%s contains a number beyond 2**63 - 1", argument);
   }
-  return {data, shape};
+  return data;
 }
 
 double to_double(const std::byte* value, DType dtype) {

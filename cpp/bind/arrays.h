@@ -24,8 +24,8 @@ const std::byte* read_array(nb::handle object, DType dtype, Shape& shape, nb::ob
 std::byte* write_array(nb::handle object, DType dtype, const Shape& shape, const char* argument);
 
 /// Contiguous integers as int64; holder as above.
-std::pair<const std::int64_t*, Shape> read_integers(nb::handle object, nb::object& holder,
-                                                    const char* argument);
+const std::int64_t* read_integers(nb::handle object, Shape& shape, nb::object& holder,
+                                  const char* argument);
 
 /// The number at this address.
 double to_double(const std::byte* value, DType dtype);

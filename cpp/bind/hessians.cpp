@@ -136,7 +136,8 @@ class WorkerHessians {
   }
 
   std::span<const std::int64_t> read_workers(nb::handle workers, nb::object& holder) const {
-    const auto [list, shape] = read_integers(workers, holder, "workers");
+    Shape shape;
+    const std::int64_t* list = read_integers(workers, shape, holder, "workers");
     const std::span<const std::int64_t> result(list, static_cast<std::size_t>(shape.size()));
     for (const std::int64_t worker : result) {
       if (worker < 0 || worker >= n_workers_) {

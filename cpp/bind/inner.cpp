@@ -144,7 +144,8 @@ class LinearLoops {
   template <class F>
   void for_blocks(nb::handle samples, bool in_batches, const F& f) {
     nb::object holder;
-    const auto [list, shape] = read_integers(samples, holder, "idx");
+    Shape shape;
+    const std::int64_t* list = read_integers(samples, shape, holder, "idx");
     if (shape.rank() != 1 && !(in_batches && shape.rank() == 2)) {
       raise(ErrorKind::value, "idx must have shape (steps,)%s, got %s",
             in_batches ? " or (steps, b)" : "", shape.str().c_str());

@@ -4,9 +4,30 @@
 #include "base/error.h"
 #include "base/pool.h"
 #include "bind/numpy.h"
+#include "bind/slots.h"
 #include "bind/topics.h"
 
 namespace nb = nanobind;
+
+namespace buropt {
+
+void set_python_error(const Error& error) {
+  PyObject* type = PyExc_ValueError;
+  switch (error.kind()) {
+    case ErrorKind::value:
+      type = PyExc_ValueError;
+      break;
+    case ErrorKind::type:
+      type = PyExc_TypeError;
+      break;
+    case ErrorKind::index:
+      type = PyExc_IndexError;
+      break;
+  }
+  PyErr_SetString(type, error.what());
+}
+
+}  // namespace buropt
 
 NB_MODULE(_core, m) {
   m.doc() = "The compiled core of buropt; use the names in buropt itself.";
@@ -19,25 +40,15 @@ NB_MODULE(_core, m) {
     try {
       std::rethrow_exception(p);
     } catch (const buropt::Error& error) {
-      PyObject* type = PyExc_ValueError;
-      switch (error.kind()) {
-        case buropt::ErrorKind::value:
-          type = PyExc_ValueError;
-          break;
-        case buropt::ErrorKind::type:
-          type = PyExc_TypeError;
-          break;
-        case buropt::ErrorKind::index:
-          type = PyExc_IndexError;
-          break;
-      }
-      PyErr_SetString(type, error.what());
+      buropt::set_python_error(error);
     }
   });
   m.def("default_threads", &buropt::default_threads,
         "Threads that this process may use: BUROPT_NUM_THREADS, or its CPU affinity and quota.");
   buropt::bind_graph(m);
   buropt::bind_evaluator(m);
+  buropt::bind_bound_call(m);
+  buropt::bind_quick_method(m);
   buropt::bind_query(m);
   buropt::bind_function(m);
   buropt::bind_quick_call(m);

@@ -60,7 +60,7 @@ Samples::Samples(DType dtype, std::int64_t n, const nb::list& dense, const nb::l
       raise(ErrorKind::type, "buropt: the column indices of CSR data must be int32");
     }
     rows.columns = columns.data();
-    rows.row_starts = read_integers(parts[2], start_holder, "row starts").first;
+    rows.row_starts = read_integers(parts[2], shape, start_holder, "row starts");
     kept_.insert(kept_.end(), {nb::borrow(parts), value_holder, start_holder});
     data_.csr.push_back(rows);
   }
@@ -81,7 +81,8 @@ Batch Samples::pick(nb::handle idx, nb::object& holder) const {
   batch.fixed = kAllSamples;
   if (idx.is_none()) return batch;
   batch.fixed = -1;
-  const auto [list, shape] = read_integers(idx, holder, "idx");
+  Shape shape;
+  const std::int64_t* list = read_integers(idx, shape, holder, "idx");
   if (shape.rank() > 1 || shape.size() == 0) {
     raise(ErrorKind::value, "idx must be a non-empty list of sample numbers, got shape %s",
           shape.str().c_str());
@@ -96,7 +97,8 @@ std::vector<Batch> Samples::split(const nb::list& shards) {
   std::vector<Batch> workers;
   for (nb::handle shard : shards) {
     nb::object holder;
-    const auto [idx, shape] = read_integers(shard, holder, "workers");
+    Shape shape;
+    const std::int64_t* idx = read_integers(shard, shape, holder, "workers");
     Batch batch;
     batch.fixed = kAllSamples + 1 + static_cast<std::int64_t>(workers.size());
     batch.count = shape.size();

@@ -7,6 +7,8 @@ namespace buropt {
 
 void bind_graph(nanobind::module_& m);
 void bind_evaluator(nanobind::module_& m);
+void bind_bound_call(nanobind::module_& m);
+void bind_quick_method(nanobind::module_& m);
 void bind_query(nanobind::module_& m);
 void bind_function(nanobind::module_& m);
 void bind_quick_call(nanobind::module_& m);

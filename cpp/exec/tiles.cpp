@@ -165,8 +165,10 @@ void Engine::run_slot(const Run& run, std::int64_t task, ThreadState& state) con
     std::fill_n(state.buffers[at(a.buffer)], a.size * size_of(program_.dtype), std::byte{0});
   }
   std::byte* scratch = run.splits ? w.scratch.data() : state.scratch.data();
-  const std::int64_t first = slot * tiles / slots;
-  for (std::int64_t tile = first; tile < (slot + 1) * tiles / slots; ++tile) {
+  // Divisions take a while, and a small batch has one slot.
+  const std::int64_t first = slots == 1 ? 0 : slot * tiles / slots;
+  const std::int64_t end = slots == 1 ? tiles : (slot + 1) * tiles / slots;
+  for (std::int64_t tile = first; tile < end; ++tile) {
     const std::int64_t from = tile * rows;
     const std::int64_t n = std::min(rows, batch.count - from);
     bind_rows(run, batch, from, n, state);

@@ -206,11 +206,17 @@ void kernel(const Instruction& s, const Frame& frame) noexcept {
       call<F, Pack<T>>(operands, indices).store(out + i);
     }
     if (i < n) {
+      // A number alone is not masked: a masked load waits until a masked store is in the cache.
       const int rest = static_cast<int>(n - i);
       for (std::size_t k = 0; k < N; ++k) {
-        operands[k] = Pack<T>::load_n(at[k] + i * step[k], rest, T(1));
+        const T* last = at[k] + i * step[k];
+        operands[k] = rest == 1 ? Pack<T>(*last) : Pack<T>::load_n(last, rest, T(1));
       }
-      call<F, Pack<T>>(operands, indices).store_n(out + i, rest);
+      const Pack<T> y = call<F, Pack<T>>(operands, indices);
+      if (rest == 1)
+        out[i] = y[0];
+      else
+        y.store_n(out + i, rest);
     }
     out += n;
   }
