@@ -38,13 +38,19 @@ from buropt.trace import tag as tag
 
 if _TYPE_CHECKING:
     from buropt.loading import load as load
+    from buropt.results import load_results as load_results
     from buropt.saving import load_arrays as load_arrays
     from buropt.saving import save_arrays as save_arrays
 
     __version__: str
 
 # What few programs use, and what takes long to import: looked up when first asked for.
-_LATER = {"load": "loading", "load_arrays": "saving", "save_arrays": "saving"}
+_LATER = {
+    "load": "loading",
+    "load_arrays": "saving",
+    "load_results": "results",
+    "save_arrays": "saving",
+}
 
 
 def __getattr__(name: str) -> _Any:
@@ -84,6 +90,7 @@ __all__ = [
     "jvp",
     "load",
     "load_arrays",
+    "load_results",
     "nn",
     "save_arrays",
     "tag",

@@ -89,6 +89,7 @@ PYTHON_LAYERS = {
     "budget": set(),
     "loop": {"history", "random"},
     "result": set(),
+    "results": {"history", "result"},
     "loggers": {"result"},
     "plot": set(),
     "drawing": {"_core"},
@@ -110,7 +111,10 @@ PYTHON_LAYERS = {
         "screen",
     },
     "_interrupt": set(),
-    "__init__": {"_core", "_interrupt", "autodiff", "loading", "nn", "oracle", "saving", "trace"},
+    "__init__": {
+        *{"_core", "_interrupt", "autodiff", "loading", "nn", "oracle", "results", "saving"},
+        "trace",
+    },
 }
 
 # Packages that only some modules may import.
@@ -120,6 +124,7 @@ GUARDED = {
     "rich": {"run", "progress"},
     "matplotlib": {"plot", "drawing"},
     "sklearn": {"data"},
+    "pandas": {"results"},
     "pooch": {"data"},
     "tensorboard": {"loggers"},
     "mlflow": {"loggers"},

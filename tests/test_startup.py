@@ -18,7 +18,7 @@ oracle.grad(oracle.x0)
 bo.hvp(lambda x: np.sum(x**3))(np.ones(3), np.ones(3))
 """
 HEAVY = [
-    *("scipy", "sklearn", "matplotlib", "hydra", "rich"),
+    *("scipy", "sklearn", "matplotlib", "pandas", "hydra", "rich"),
     *("importlib.metadata", "json", "zipfile", "numpy.ma"),
 ]
 
@@ -41,7 +41,7 @@ print([name for name in {HEAVY} if name in sys.modules and name not in before])
 def test_names_that_are_looked_up_late():
     import buropt as bo
 
-    assert {"load", "save_arrays", "load_arrays", "__version__"} <= set(dir(bo))
+    assert {"load", "save_arrays", "load_arrays", "load_results", "__version__"} <= set(dir(bo))
     assert bo.__version__.count(".") >= 1
     assert bo.load.__module__ == "buropt.loading"
     with pytest.raises(AttributeError, match="'buropt' has no attribute 'lod'"):
