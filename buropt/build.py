@@ -18,8 +18,10 @@ import numpy as np
 
 from buropt.budget import Budget
 from buropt.data.split import SplitKind, split_workers
+from buropt.history import Record
 
 if TYPE_CHECKING:
+    from buropt.checkpoint import Interval
     from buropt.loggers import Logger
     from buropt.optim.base import Optimizer
     from buropt.problems.base import Problem
@@ -53,6 +55,9 @@ class Settings:
     log_every: int | None
     verbose: bool
     overwrite: bool
+    checkpoint: Interval
+    resume: Any
+    objective: str
 
     def __post_init__(self) -> None:
         for name, least in (("seed", 0), ("n_workers", 1), ("threads", 1), ("log_every", 1)):
@@ -63,6 +68,10 @@ class Settings:
             raise ValueError(f"threads must be at most {MOST_THREADS}, got {self.threads}")
         if self.seed >= 2**64:
             raise ValueError(f"seed must be below 2**64, got {self.seed}")
+        if self.objective not in Record._fields:
+            raise ValueError(
+                f"objective must be one of {', '.join(Record._fields)}, got {self.objective!r}"
+            )
         if self.dtype not in ("float64", "float32"):
             raise ValueError(f"dtype must be float64 or float32, got {self.dtype!r}")
 
@@ -130,6 +139,8 @@ def settings_of(config: Node) -> Settings:
     for name in own:
         if name not in known:
             raise ValueError(unknown_key(name, known))
+    if isinstance(own.get("checkpoint"), Mapping):
+        own["checkpoint"] = {"_target_": "buropt.checkpoint.Interval", **own["checkpoint"]}
     settings: Settings = call({"_target_": "buropt.build.Settings", **own})
     return settings
 

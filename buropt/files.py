@@ -51,16 +51,16 @@ _UNEXPECTED = (
 )
 
 
-class _Refused(ValueError):
+class Refused(ValueError):
     """Carries the whole text of the one error."""
 
 
-def _foreign(path: str) -> _Refused:
-    return _Refused(f"{path} is not a file of buropt. Pass what its own functions saved.")
+def _foreign(path: str) -> Refused:
+    return Refused(f"{path} is not a file of buropt. Pass what its own functions saved.")
 
 
-def _damaged(path: str, what: str) -> _Refused:
-    return _Refused(f"{path} is damaged: {what}. Copy or save it again.")
+def _damaged(path: str, what: str) -> Refused:
+    return Refused(f"{path} is damaged: {what}. Copy or save it again.")
 
 
 def write(
@@ -72,7 +72,7 @@ def write(
     ----------
     path : path
     holds : str
-        What the file is, "oracle" or "arrays".
+        What the file is, "oracle", "arrays" or "checkpoint".
     content : dict or list
         What JSON can say of it.
     members : dict
@@ -83,7 +83,7 @@ def write(
     OSError
         If it cannot be written; an old file is still there then.
     """
-    with _replacing(Path(path)) as file, zipfile.ZipFile(file, "w") as archive:
+    with replacing(Path(path)) as file, zipfile.ZipFile(file, "w") as archive:
         listed = {}
         for name, member in members.items():
             info = _add(archive, name, member)
@@ -115,7 +115,7 @@ def _add(archive: zipfile.ZipFile, name: str, member: Member) -> zipfile.ZipInfo
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
+def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A new file that takes the place of `path` when it is complete and on the disk."""
     target = Path(os.path.realpath(path))  # a link stays one
     if not target.parent.is_dir():
@@ -174,7 +174,7 @@ class Contents:
         if not isinstance(version, int) or version < 1:
             raise _damaged(self._path, f"version {version!r}")
         if version > VERSION:
-            raise _Refused(
+            raise Refused(
                 f"{self._path} was written by a newer buropt (version {version} of the format; "
                 f"this one reads up to {VERSION}). Update buropt."
             )
@@ -230,7 +230,7 @@ def reading(path: str | PathLike[str], holds: str, instead: str) -> Iterator[Con
     ----------
     path : path
     holds : str
-        "oracle" or "arrays".
+        "oracle", "arrays" or "checkpoint".
     instead : str
         What to call for a file that holds something else.
 
@@ -250,9 +250,9 @@ def reading(path: str | PathLike[str], holds: str, instead: str) -> Iterator[Con
             with zipfile.ZipFile(file) as archive:
                 contents = Contents(name, archive, size)
                 if contents.holds != holds:
-                    raise _Refused(f"{name} holds {contents.holds}. Use {instead}.")
+                    raise Refused(f"{name} holds {contents.holds}. Use {instead}.")
                 yield contents
-        except _Refused as error:
+        except Refused as error:
             raise ValueError(str(error)) from None
         except (zipfile.BadZipFile, zlib.error, EOFError):
             raise ValueError(

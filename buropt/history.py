@@ -8,8 +8,10 @@ A killed run leaves at most a half-written last line, which `load` drops.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from os import PathLike
@@ -87,12 +89,58 @@ class History:
         ------
         FileExistsError
             If the file is there and `overwrite` is false: a finished run is never lost by accident.
+        BlockingIOError
+            If another process still writes to it.
         """
+        mode: Literal["a", "x"] = "a" if overwrite else "x"
+        return cls._open(path, mode, 0)
+
+    @classmethod
+    def resume(cls, path: str | PathLike[str], length: int, last: Record | None = None) -> History:
+        """The first `length` records of a file, which is cut there; new ones are appended to it.
+
+        Nothing is cut if the last of them is not `last`, where that is given.
+
+        Raises
+        ------
+        ValueError
+            If the file does not begin with these records.
+        BlockingIOError
+            If another process still writes to it.
+        """
+        return cls._open(path, "r+", length, last)
+
+    @classmethod
+    def _open(
+        cls,
+        path: str | PathLike[str],
+        mode: Literal["a", "x", "r+"],
+        length: int,
+        last: Record | None = None,
+    ) -> History:
         history = cls()
-        mode: Literal["w", "x"] = "w" if overwrite else "x"
-        history._file = Path(path).open(  # noqa: SIM115  closed by the history's own `close`
+        file = history._file = Path(path).open(  # noqa: SIM115  closed by the history's own `close`
             mode, buffering=1, encoding="utf-8", newline="\n"
         )
+        try:
+            _lock(file)
+            for number in range(1, length + 1):
+                line = file.readline()
+                if not line.endswith("\n"):
+                    raise ValueError(f"{path} has {number - 1} records, and {length} are needed")
+                try:
+                    history.records.append(_parse(line))
+                except ValueError as error:
+                    raise _no_record(path, number, error) from None
+            if last is not None and history.records[-1:] != [last]:
+                raise ValueError(f"{path} is of another run: its record {length} is not {last}")
+            end = file.tell() if mode == "r+" else 0
+            if os.fstat(file.fileno()).st_size > end:
+                file.seek(end)  # lines may have been read ahead
+                file.truncate(end)
+        except BaseException:
+            history.close()
+            raise
         return history
 
     @classmethod
@@ -115,7 +163,7 @@ class History:
             except ValueError as error:
                 if half_written:
                     break
-                raise ValueError(f"{path}, line {number}: not a history record: {error}") from None
+                raise _no_record(path, number, error) from None
             history.records.append(record)
         return history
 
@@ -136,6 +184,11 @@ class History:
             with suppress(OSError):  # closing tries to write once more
                 self.close()
             raise
+
+    def sync(self) -> None:
+        """Wait until what was appended is on the disk, so that it outlives the machine's power."""
+        if self._file is not None:
+            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Close the file, if any; the records stay."""
@@ -218,6 +271,25 @@ class History:
         position = Record._fields.index(column)
         kind = np.int64 if column in COUNTS else np.float64
         return np.array([record[position] for record in self.records], dtype=kind)
+
+
+def _lock(file: TextIO) -> None:
+    """Keep other processes from resuming the run, for as long as the file is open.
+
+    Raises BlockingIOError if another one has it. Where a file system knows no locks, none is taken.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BlockingIOError(
+            f"{file.name} is being written by another process: wait for it, or end it"
+        ) from None
+    except OSError:
+        pass
+
+
+def _no_record(path: str | PathLike[str], number: int, error: ValueError) -> ValueError:
+    return ValueError(f"{path}, line {number}: not a history record: {error}")
 
 
 def _number(value: float | None) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from buropt.random import Key
 if TYPE_CHECKING:
     from buropt.budget import Budget
     from buropt.optim.base import Array, Optimizer
-    from buropt.problems.base import Problem
+    from buropt.problems.base import Counters, Problem
 
 CONVERGED = "converged"
 ENDED = "ended"
@@ -42,6 +42,45 @@ class Outcome:
     record: Record
     error: OSError | None = None
     message: str = ""
+
+
+class Position(NamedTuple):
+    """Where a run stands before it measures an iteration: all that it needs to go on.
+
+    Attributes
+    ----------
+    iteration : int
+    seconds : float
+        The method's own time so far.
+    next_pass : float
+        Sample gradients at which the next measurement is due, where those count.
+    state
+        The method's.
+    counters : Counters
+    evaluated : ndarray, shape (d,), or None
+        The point whose evaluation the problem keeps. A method that asks for the value there gets
+        it from all workers' values and not from one sum, which may differ in the last bit.
+    finite : (ndarray, Record) or None
+        The last point that was measured, and its record.
+    """
+
+    iteration: int
+    seconds: float
+    next_pass: float
+    state: Any
+    counters: Counters
+    evaluated: Array | None
+    finite: tuple[Array, Record] | None
+
+
+class Checkpoints(Protocol):
+    """Keeps positions, so that a run which is killed can go on from the last one."""
+
+    def due(self, iteration: int) -> bool:
+        """Whether it is time for the next one; asked before every measurement and step."""
+
+    def save(self, position: Position) -> None:
+        """Keep it; an error that ends no run is the checkpoints' own affair."""
 
 
 class Interruption:
@@ -92,6 +131,8 @@ def minimize(
     on_record: Callable[[Record], None] | None = None,
     callback: Callable[[Array], None] | None = None,
     interruption: Interruption | None = None,
+    checkpoints: Checkpoints | None = None,
+    start: Position | None = None,
 ) -> Outcome:
     """Run `method` on `problem` from `problem.x0` until the budget is used up.
 
@@ -119,12 +160,18 @@ def minimize(
         StopIteration ends the run.
     interruption : Interruption, optional
         Looked at between iterations.
+    checkpoints : Checkpoints, optional
+        Get the position whenever it is due, and when the run is interrupted.
+    start : Position, optional
+        Go on from there; the problem's counters become its. `history` holds the records so far.
 
     Returns
     -------
     Outcome
     """
     clock = time.perf_counter
+    if start is not None:
+        problem.counters = replace(start.counters)
     counters = problem.counters
     n_samples = problem.n_samples
     f_star = problem.constants.f_star
@@ -134,11 +181,15 @@ def minimize(
     # What methods ask for, once outside the clock: compiles it, starts threads, faults in memory.
     problem.oracle.worker_values_and_grads(problem.x0)
     with np.errstate(over="ignore", invalid="ignore"):  # the loop itself looks for inf and nan
-        started = clock()
-        state = method.init(problem, problem.x0, Key(seed, 0))
-        seconds = clock() - started
-        iteration, next_pass = 0, 0.0
         finite: tuple[Array, Record] | None = None
+        if start is None:
+            started = clock()
+            state = method.init(problem, problem.x0, Key(seed, 0))
+            seconds = clock() - started
+            iteration, next_pass = 0, 0.0
+        else:
+            iteration, seconds, next_pass, state, _, evaluated, finite = start
+            problem.keep_evaluation(evaluated)
         stopped = False
         ended: str | None = None
         while True:
@@ -146,6 +197,19 @@ def minimize(
                 iteration, counters.sample_grads / n_samples, counters.bits_up, seconds
             )
             interrupted = interruption is not None and interruption.signal is not None
+            wanted = interrupted or (checkpoints is not None and checkpoints.due(iteration))
+            if checkpoints is not None and wanted and ended is None:
+                checkpoints.save(
+                    Position(
+                        iteration,
+                        seconds,
+                        next_pass,
+                        method.portable(state),
+                        replace(counters),
+                        problem.evaluated,
+                        finite,
+                    )
+                )
             if log_every is None:
                 due = counters.sample_grads >= next_pass
             else:

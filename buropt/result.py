@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib.metadata
-import io
 import json
 import math
 import os
@@ -17,6 +16,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from buropt.files import replacing
 
 PACKAGES = (
     "buropt",
@@ -33,27 +34,14 @@ PACKAGES = (
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write strict JSON atomically: a reader sees the old file or the new one, never a part."""
     text = json.dumps(jsonable(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-    _write(path, text.encode())
+    with replacing(path) as file:
+        file.write(text.encode())
 
 
 def write_array(path: Path, x: NDArray[Any]) -> None:
     """Write a .npy file, atomically as well."""
-    buffer = io.BytesIO()
-    np.save(buffer, x)
-    _write(path, buffer.getvalue())
-
-
-def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError:  # a full disk, for example: leave no half file behind
-        temporary.unlink(missing_ok=True)
-        raise
+    with replacing(path) as file:
+        np.save(file, x)
 
 
 def jsonable(value: Any) -> Any:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 import re
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,12 @@ import pytest
 from methods import CLASSES, METHODS, copies, default_method, parabolas, run
 
 from buropt.budget import Budget
+from buropt.checkpoint import Checkpoint, Interval, Writer, read
 from buropt.compressors import Identity
+from buropt.history import History
 from buropt.loop import minimize
 from buropt.optim import FixedStep, Optimizer, catalogue
+from buropt.packing import pack
 from buropt.problems import (
     Problem,
     least_squares,
@@ -26,6 +29,7 @@ from buropt.problems import (
     nonconvex_logistic,
     synthetic_quadratic,
 )
+from buropt.problems.constants import Constants
 from buropt.prox import L1, Ball, Box, Psi, Simplex
 from buropt.random import Key
 
@@ -156,39 +160,74 @@ def test_ten_steps_on_parabolas(name: str) -> None:
 # Z04: 100 steps, or 50, a new process, and 50 more.
 
 CONTINUE = """
-import pickle, sys
-from buropt.random import Key
-runs = pickle.load(open(sys.argv[1], "rb"))
-for name, (method, problem, state) in runs.items():
-    for number in range(51, 101):
-        state = method.step(problem, state, Key(7, number))
-    runs[name] = (method, problem, state)
-pickle.dump(runs, open(sys.argv[1], "wb"))
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from test_every_method import METHODS, run_from
+for name in METHODS:
+    run_from(name, Path(sys.argv[2]))
 """
 
 
+@cache
+def solved() -> Constants:
+    """Of `small_logistic`, with the minimum, which takes longer to find than a run."""
+    return small_logistic().constants.solved()
+
+
+def run_to(name: str, iterations: int, folder: Path, start: Checkpoint | None = None) -> History:
+    """A run with a checkpoint at its end, whose name is the number of iterations."""
+    problem, history = small_logistic(), History()
+    problem.constants = solved()
+    method = METHODS[name].theory(problem) if start is None else start.method
+    path = folder / f"{name}-{iterations}"
+    writer = Writer(path, Interval(None, iterations), {}, method, problem, history)
+    position = None if start is None else start.position
+    budget = Budget(iterations=iterations)
+    minimize(problem, method, budget, seed=7, history=history, checkpoints=writer, start=position)
+    return history
+
+
+def half(name: str) -> int:
+    """SciPy's methods have converged after few iterations, and end."""
+    return 3 if name.startswith("scipy_") else 50
+
+
+def run_from(name: str, folder: Path) -> None:
+    """The second half of a run."""
+    start = read(folder / f"{name}-{half(name)}", {}, type(METHODS[name]))
+    run_to(name, 2 * half(name), folder, start)
+
+
 @pytest.fixture(scope="module")
-def continued(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Every method after 50 steps here and 50 in another process."""
-    path = tmp_path_factory.mktemp("states") / "states.pickle"
-    runs = {}
-    for name, method in METHODS.items():
-        problem = small_logistic()
-        settled = method.theory(problem)
-        runs[name] = (settled, problem, run(settled, problem, 50, seed=7)[-1])
-    path.write_bytes(pickle.dumps(runs))
-    subprocess.run([sys.executable, "-c", CONTINUE, str(path)], check=True)
-    return pickle.loads(path.read_bytes())
+def continued(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Checkpoints of every method: half of the iterations here, and half in another process."""
+    folder = tmp_path_factory.mktemp("continued")
+    for name in METHODS:
+        run_to(name, half(name), folder)
+    here = Path(__file__).parent
+    subprocess.run([sys.executable, "-c", CONTINUE, str(here), str(folder)], check=True)
+    return folder
 
 
 @EVERY
-def test_stop_and_resume(name: str, continued: dict[str, Any]) -> None:
-    problem = small_logistic()
-    state = run(METHODS[name], problem, 100, seed=7)[-1]
-    _, other, resumed = continued[name]
-    for part, again in zip(copies(state), copies(resumed), strict=True):
-        assert part.tobytes() == again.tobytes()
-    assert other.counters == problem.counters
+def test_stop_and_resume(name: str, continued: Path, tmp_path: Path) -> None:
+    """The same bits of x, state, counters and of the last record."""
+    iterations = 2 * half(name)
+    run_to(name, iterations, tmp_path)
+    members: list[dict[str, Any]] = [{}, {}]
+    contents = []
+    for folder, arrays in zip((tmp_path, continued), members, strict=True):
+        position = read(folder / f"{name}-{iterations}", {}, type(METHODS[name])).position
+        assert position.finite is not None
+        x, record = position.finite
+        position = position._replace(seconds=0, finite=(x, record._replace(seconds=0)))
+        contents.append(pack(position, arrays))
+    assert contents[0] == contents[1]
+    assert contents[0]["fields"]["iteration"] == iterations
+    for one, other in zip(*(arrays.values() for arrays in members), strict=True):
+        assert one.dtype == other.dtype
+        assert one.tobytes() == other.tobytes()
 
 
 # Z09: what a callback keeps.

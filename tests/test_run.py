@@ -258,7 +258,7 @@ def test_a_replaced_run_leaves_nothing_behind(tmp_path: Path) -> None:
     execute(tmp_path, *SMALL, "iterations=3")
 
     def look() -> None:
-        assert [file.name for file in tmp_path.iterdir()] == ["history.jsonl"]
+        assert {file.name for file in tmp_path.iterdir()} == {"run.json", "history.jsonl"}
 
     with hydra.initialize_config_module("buropt.conf", version_base="1.3"):
         config = hydra.compose("config", overrides=[*SMALL, "iterations=5", "overwrite=true"])

@@ -98,6 +98,10 @@ class Optimizer(ABC, Generic[S]):
         """Why the method has no further step to take; None as long as it has, mostly for ever."""
         return None
 
+    def portable(self, state: S) -> S:
+        """The state without what no file can hold; `step` goes on from it with the same bits."""
+        return state
+
     def _repr_html_(self) -> str:
         rows = [(field.name, getattr(self, field.name)) for field in fields(self)]
         first, _, _ = (type(self).__doc__ or "").partition("\n")

@@ -109,6 +109,9 @@ class SciPy(Optimizer[State]):
     def ended(self, state: State) -> str | None:
         return None if state.run is None else state.run.message
 
+    def portable(self, state: State) -> State:
+        return state._replace(run=None)
+
     def _repeated(self, problem: Problem, state: State) -> Run:
         """A run that has come to the state; what it asked has been counted before."""
         counters = replace(problem.counters)

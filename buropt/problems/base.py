@@ -381,6 +381,20 @@ class Problem:
         return float(difference @ difference)
 
     @property
+    def evaluated(self) -> Array | None:
+        """The point whose evaluation is kept, shape (dim,), if there is one."""
+        if self._last is None:
+            return None
+        point: Array = np.frombuffer(self._last.point, self.x0.dtype).copy()
+        return point
+
+    def keep_evaluation(self, x: Array | None) -> None:
+        """Evaluate at x, (dim,), and keep that; None: forget what is kept."""
+        self._last = None
+        if x is not None:
+            self._evaluate(x)
+
+    @property
     def _dense_bits(self) -> int:
         return self.dim * 8 * self.x0.dtype.itemsize
 

@@ -123,6 +123,10 @@ class Constants:
         """A point where f is minimal, shape (dim,), or None."""
         return None if self._minimum is None else self._minimum.x
 
+    def solved(self) -> Constants:
+        """A copy that holds the minimum itself, where there was a way to find it."""
+        return replace(self, minimum=self._minimum)
+
     @cached_property
     def _minimum(self) -> Minimum | None:
         """Solved for when first asked, then kept."""

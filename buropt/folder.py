@@ -1,0 +1,182 @@
+"""The folder of a run: which files it has, who may write to it, and how far the run has come.
+
+run.json         the configuration, once the folder belongs to a run
+history.jsonl    a line a measurement; locked by the process that writes it
+checkpoint.npz   what a killed run goes on from; gone when the run has finished
+x.npy            the last point
+curve.png        the history as a picture
+result.json      how the run ended; written last
+error.txt        the traceback of a run that failed
+"""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from buropt import checkpoint, result
+from buropt.history import MAY_BE_UNKNOWN, History, Record
+from buropt.loop import CONVERGED, ENDED, NON_FINITE, Outcome
+
+if TYPE_CHECKING:
+    from buropt.checkpoint import Checkpoint
+
+RUN, HISTORY, CHECKPOINT = "run.json", "history.jsonl", "checkpoint.npz"
+ARRAY, CURVE, RESULT = "x.npy", "curve.png", "result.json"
+FAILED = "failed"  # the status of a run that ended with an error
+ERROR = "error.txt"
+OF_THE_END = (RESULT, ARRAY, CURVE, ERROR)
+
+
+class OccupiedError(ValueError):
+    """The refusal to write over another run."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            f"{folder} already holds a run: choose another hydra.run.dir or write overwrite=true"
+        )
+
+
+def create_run(folder: Path, config: Mapping[str, Any], overwrite: bool) -> History:
+    """Make the folder that of a new run, and open its history.
+
+    Raises
+    ------
+    OccupiedError
+        If it is that of another run, which is not to be overwritten.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        history = History.create(folder / HISTORY, overwrite)
+    except FileExistsError:
+        raise OccupiedError(folder) from None
+    _forget(folder, *OF_THE_END, CHECKPOINT)  # of the run whose history has just gone
+    content = {
+        "format": "buropt run",
+        "version": 1,
+        "config": config,
+        "command": result.command(),
+        "versions": result.versions(),
+    }
+    result.write_json(folder / RUN, content)
+    return history
+
+
+def is_taken(folder: Path) -> bool:
+    """Whether it holds a run; one that was killed before its first line does not count."""
+    history = folder / HISTORY
+    return (folder / RUN).exists() or (history.exists() and history.stat().st_size > 0)
+
+
+def config_of(folder: Path) -> dict[str, Any]:
+    """The configuration of the run in the folder.
+
+    Raises
+    ------
+    ValueError
+        If there is no run that could be resumed.
+    """
+    if not is_taken(folder):
+        raise ValueError(f"there is no run in {folder}: name the folder that has its {RUN}")
+    content = _read(folder / RUN)
+    if content is None:
+        raise ValueError(f"the run in {folder} cannot be resumed: it has no {RUN}")
+    if content.get("format") != "buropt run" or not isinstance(content.get("config"), dict):
+        raise ValueError(f"{folder / RUN} is not that of a run")
+    config: dict[str, Any] = content["config"]
+    return config
+
+
+def reopen_run(
+    folder: Path, config: Mapping[str, Any], method: type
+) -> tuple[History, Checkpoint | None]:
+    """The history of a run that was stopped, cut to its checkpoint, and the checkpoint.
+
+    Without a checkpoint, the history is empty and the run starts again.
+
+    Raises
+    ------
+    ValueError
+        If the run is another one, or a file is damaged; nothing is changed then.
+    OSError
+        If a file cannot be opened, or another process still works on the run.
+    """
+    wanted = checkpoint.identity(config)
+    change = checkpoint.difference(checkpoint.identity(config_of(folder)), wanted)
+    if change is not None:
+        raise ValueError(f"{folder} is of another run: {change}")
+    found, length, last = None, 0, None
+    if (folder / CHECKPOINT).exists():
+        found = checkpoint.read(folder / CHECKPOINT, wanted, method)
+        length = found.records
+        last = None if found.position.finite is None else found.position.finite[1]
+    history = History.resume(folder / HISTORY, length, last)
+    _forget(folder, *OF_THE_END, *(path.name for path in folder.glob(".*.tmp")))
+    return history, found
+
+
+def finished(folder: Path) -> dict[str, Any] | None:
+    """The result of a run that has nothing left to do, or None.
+
+    Raises
+    ------
+    ValueError
+        If result.json is damaged.
+    """
+    content = _read(folder / RESULT)
+    status = "" if content is None else str(content.get("status"))
+    ends = (CONVERGED, ENDED, NON_FINITE)
+    return content if status in ends or status.startswith("budget:") else None
+
+
+def outcome_of(folder: Path, content: Mapping[str, Any]) -> Outcome:
+    """How a finished run ended, from its files."""
+    final: dict[str, Any] = dict(content["final"])
+    for name, value in final.items():
+        if value is None and name not in MAY_BE_UNKNOWN:
+            final[name] = np.nan
+    return Outcome(content["status"], np.load(folder / ARRAY), Record(**final))
+
+
+def write_failure(folder: Path, config: Mapping[str, Any], error: Exception, code: int) -> None:
+    """The files of a run that came to nothing: result.json with the message, and the traceback."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = "".join(traceback.format_exception(error))
+    (folder / ERROR).write_text(text, encoding="utf-8")
+    content = {
+        "status": FAILED,
+        "message": str(error).split("\n")[0] or type(error).__name__,
+        "exit_code": code,
+        "config": config,
+        "command": result.command(),
+        "versions": result.versions(),
+        "machine": result.machine(),
+    }
+    result.write_json(folder / RESULT, content)
+
+
+def forget_checkpoint(folder: Path) -> None:
+    """Remove what a finished run does not need any more."""
+    _forget(folder, CHECKPOINT)
+
+
+def _forget(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} is damaged: it holds no object")
+    return content

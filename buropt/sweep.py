@@ -1,0 +1,150 @@
+"""The folders of runs and sweeps: each start gets one of its own, a resumed one that of before.
+
+Hydra calls `Folders` before it starts jobs and when all have ended. A sweep's folder has a file
+sweep.json, by which `resume=true` finds it again: the latest sweep that was started with the same
+overrides, in the same order, from the folder where Hydra would make the new one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, NoReturn
+
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig, open_dict, read_write
+
+from buropt import result
+from buropt.folder import RESULT, RUN, config_of
+
+SWEEP = "sweep.json"
+
+
+class Folders(Callback):
+    """Hydra's hooks around runs and sweeps."""
+
+    def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Choose the folder of a run."""
+        resume = config.get("resume")
+        if resume is None or resume is False:
+            _set_folder(config, "run", _new(config, "run"))
+        elif resume is True:
+            _refuse("resume=true is for sweeps; of a single run name the folder: resume=FOLDER")
+        else:
+            _set_folder(config, "run", _or_refuse(_of_a_run, Path(str(resume))))
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Choose the folder of a sweep."""
+        resume = config.get("resume")
+        if resume is None or resume is False:
+            folder = _new(config, "sweep")
+        elif resume is not True:
+            folder = _or_refuse(_of_a_sweep, Path(str(resume)))
+        elif _is_given(config, "sweep"):
+            folder = Path(config.hydra.sweep.dir)
+        else:
+            folder = _or_refuse(_latest, config)
+        _set_folder(config, "sweep", folder)
+        if not (folder / SWEEP).exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            content = {
+                "format": "buropt sweep",
+                "version": 1,
+                "overrides": _overrides(config),
+                "started": datetime.now(timezone.utc).isoformat(),
+                "command": result.command(),
+            }
+            result.write_json(folder / SWEEP, content)
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        """End the process with the sweep's exit code, unless that is 0."""
+        code = max((code for code in exit_codes(Path(config.hydra.sweep.dir))), default=0)
+        if code:
+            sys.exit(code)
+
+
+def exit_codes(folder: Path) -> Iterator[int]:
+    """Of all jobs of a sweep; 1 for a job that was killed."""
+    for path in folder.rglob(RESULT):
+        yield int(json.loads(path.read_text(encoding="utf-8")).get("exit_code", 0))
+    for path in folder.rglob(RUN):
+        if not path.with_name(RESULT).exists():
+            yield 1
+
+
+def _overrides(config: DictConfig) -> list[str]:
+    """What the command line says of the jobs, `resume` aside."""
+    return [word for word in config.hydra.overrides.task if not word.startswith("resume=")]
+
+
+def _latest(config: DictConfig) -> Path:
+    root = Path(config.hydra.sweep.dir).parents[1]  # multirun, of multirun/day/time
+    found = []
+    for path in root.glob(f"*/*/{SWEEP}"):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content.get("overrides") == _overrides(config):
+            found.append((str(content["started"]), path.parent))
+    if not found:
+        raise ValueError(
+            f"resume=true: no sweep under {root} was started with these overrides; name its folder "
+            "with resume=FOLDER, or leave resume out to start it"
+        )
+    return max(found)[1]
+
+
+def _of_a_sweep(folder: Path) -> Path:
+    if not (folder / SWEEP).exists():
+        raise ValueError(f"there is no sweep in {folder}: name the folder that has its {SWEEP}")
+    return folder
+
+
+def _of_a_run(folder: Path) -> Path:
+    if (folder / SWEEP).exists():
+        raise ValueError(f"{folder} is that of a sweep: write its command again, with resume=true")
+    config_of(folder)
+    return folder
+
+
+def _is_given(config: DictConfig, kind: str) -> bool:
+    """Whether the command line names the folder; any other is only a pattern for new ones."""
+    return any(word.startswith(f"hydra.{kind}.dir=") for word in config.hydra.overrides.hydra)
+
+
+def _new(config: DictConfig, kind: str) -> Path:
+    """The folder that the configuration says; made, and with a number if it was there before."""
+    wanted = Path(config.hydra[kind].dir)
+    if _is_given(config, kind):
+        return wanted
+    folder, number = wanted, 1
+    while True:
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            number += 1
+            folder = wanted.with_name(f"{wanted.name}-{number}")
+        else:
+            return folder
+
+
+def _set_folder(config: DictConfig, kind: str, folder: Path) -> None:
+    """For this process, and for the jobs, whose configurations are composed from the overrides."""
+    quoted = str(folder).replace("\\", "\\\\").replace("'", "\\'")
+    with read_write(config), open_dict(config):
+        config.hydra[kind].dir = str(folder)
+        config.hydra.overrides.hydra.append(f"hydra.{kind}.dir='{quoted}'")
+
+
+def _or_refuse(choose: Callable[[Any], Path], argument: Any) -> Path:
+    """Hydra would turn an exception of a hook into a warning."""
+    try:
+        return choose(argument)
+    except (ValueError, OSError) as error:
+        _refuse(str(error))
+
+
+def _refuse(message: str) -> NoReturn:
+    print(f"buropt: {message}", file=sys.stderr)
+    sys.exit(2)
