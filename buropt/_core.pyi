@@ -1,6 +1,7 @@
 """The compiled core of buropt; use the names in buropt itself."""
 
 from collections.abc import Callable, Iterable, Sequence
+import enum
 import os
 from typing import (
     Annotated,
@@ -197,13 +198,8 @@ def random_integers(seed: int, round: int, purpose: int, low: int, count: int, o
     Fill out with independent integers, uniform on low .. low + count - 1; count >= 1.
     """
 
-class Identity:
-    """Sends every entry."""
-
-    def __init__(self) -> None: ...
-
-    def kept(self, d: int) -> int:
-        """How many of d entries a message carries."""
+class Compressor:
+    """A map of vectors, and the message that carries its value."""
 
     def compress(self, x: object, seed: int, round: int, purpose: int, out: object, bits: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None:
         """
@@ -220,51 +216,59 @@ class Identity:
     def decode(self, payload: bytes, seed: int, round: int, purpose: int, worker: int, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
         """Read a message into out (d,)."""
 
-class RandK:
-    """Sends k random entries, times d / k."""
-
-    def __init__(self, k: int, shared_seed: bool) -> None: ...
+class Selector(Compressor):
+    """A compressor that keeps entries."""
 
     def kept(self, d: int) -> int:
-        """How many of d entries a message carries."""
+        """How many of d entries a message carries, at most."""
 
-    def compress(self, x: object, seed: int, round: int, purpose: int, out: object, bits: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None:
+    def choose(self, d: int, n_workers: int, seed: int, round: int, purpose: int) -> tuple:
         """
-        Compress the rows of x (n, d) into out (n, d), each row's message size into bits (n,).
-        """
-
-    def encode(self, x: object, seed: int, round: int, purpose: int, worker: int) -> bytes:
-        """The bytes of one worker's message for x (d,)."""
-
-    @overload
-    def decode(self, payload: bytes, seed: int, round: int, purpose: int, worker: int, out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
-
-    @overload
-    def decode(self, payload: bytes, seed: int, round: int, purpose: int, worker: int, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
-        """Read a message into out (d,)."""
-
-class TopK:
-    """Sends the k entries of largest magnitude."""
-
-    def __init__(self, k: int) -> None: ...
-
-    def kept(self, d: int) -> int:
-        """How many of d entries a message carries."""
-
-    def compress(self, x: object, seed: int, round: int, purpose: int, out: object, bits: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None:
-        """
-        Compress the rows of x (n, d) into out (n, d), each row's message size into bits (n,).
+        The entries (total,) that workers keep, and where each worker's begin (n_workers + 1,); of a compressor that does not look at the vector.
         """
 
-    def encode(self, x: object, seed: int, round: int, purpose: int, worker: int) -> bytes:
-        """The bytes of one worker's message for x (d,)."""
+def identity() -> Selector: ...
 
-    @overload
-    def decode(self, payload: bytes, seed: int, round: int, purpose: int, worker: int, out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+def rand_k(k: int, scaled: bool, shared_seed: bool) -> Selector: ...
 
-    @overload
-    def decode(self, payload: bytes, seed: int, round: int, purpose: int, worker: int, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
-        """Read a message into out (d,)."""
+def rand_seq_k(k: int, shared_seed: bool) -> Selector: ...
+
+def top_k(k: int) -> Selector: ...
+
+def top_lek(k: int) -> Selector: ...
+
+def block_top_k(k: int, block_size: int) -> Selector: ...
+
+def perm_k(n_workers: int) -> Selector: ...
+
+def bernoulli(p: float, scaled: bool) -> Selector: ...
+
+class Norm(enum.Enum):
+    one = 0
+
+    two = 1
+
+    inf = 2
+
+def natural_compression() -> Compressor: ...
+
+def random_dithering(levels: int) -> Compressor: ...
+
+def terngrad() -> Compressor: ...
+
+def natural_dithering(levels: int, norm: Norm) -> Compressor: ...
+
+def sign() -> Compressor: ...
+
+def scaled_sign() -> Compressor: ...
+
+def rank_r(rank: int, n_rows: int) -> Compressor: ...
+
+def power_sgd(rank: int, n_rows: int) -> Compressor: ...
+
+def composition(first: Selector, second: Compressor) -> Compressor: ...
+
+def scaled(compressor: Compressor, factor: float) -> Compressor: ...
 
 def parse_libsvm(text: bytes, name: str, *, n_features: int | None = None, zero_based: bool = False, single_precision: bool = False, query_id: bool = False) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.float32], dict(shape=(None,))] | Annotated[NDArray[numpy.float64], dict(shape=(None,))], int, Annotated[NDArray[numpy.int64], dict(shape=(None,))] | None]:
     """
@@ -296,11 +300,7 @@ class WorkerHessians:
 
     def triangles(self, weights: object, penalty: object | None, workers: object, out: object) -> None: ...
 
-    @overload
-    def learn(self, compressor: RandK, seed: int, round: int, purpose: int, weights: object | None, penalty: object | None, triangles: object | None, workers: object, alpha: float, estimates: object, mean: object, indices: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu')], sent: object, replaced: object, norms: object, errors: object | None) -> None: ...
-
-    @overload
-    def learn(self, compressor: TopK, seed: int, round: int, purpose: int, weights: object | None, penalty: object | None, triangles: object | None, workers: object, alpha: float, estimates: object, mean: object, indices: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu')], sent: object, replaced: object, norms: object, errors: object | None) -> None: ...
+    def learn(self, compressor: Selector, seed: int, round: int, purpose: int, weights: object | None, penalty: object | None, triangles: object | None, workers: object, alpha: float, estimates: object, mean: object, indices: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu')], sent: object, replaced: object, norms: object, errors: object | None) -> None: ...
 
 def linear_loss(graph: Graph) -> tuple[int, list[int], Graph] | None:
     """

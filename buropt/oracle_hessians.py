@@ -8,7 +8,7 @@ with unit vectors. Many matrices are kept as triangles (see `buropt.triangle`).
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,9 +18,6 @@ from buropt.linear_model import LinearModel
 from buropt.objective import Array
 from buropt.oracle_queries import ROWS, OracleQueries
 from buropt.triangle import matrix, triangle, triangle_size
-
-Selection: TypeAlias = _core.RandK | _core.TopK
-"""A compressor that sends k of the entries."""
 
 _ONE_SAMPLE = np.zeros(1, np.int64)  # of a program that no sample has a part in
 
@@ -87,7 +84,7 @@ class OracleHessians(OracleQueries):
     def learn_hessians(
         self,
         x: ArrayLike,
-        selection: Selection,
+        selection: _core.Selector,
         draw: tuple[int, int, int],
         alpha: float,
         estimates: Array,
@@ -103,6 +100,7 @@ class OracleHessians(OracleQueries):
         ----------
         x : array, shape (dim,)
         selection : compiled compressor
+            Of those that keep as many entries of every vector.
         draw : (seed, round, purpose)
             Names the draws of the compressor.
         alpha : float

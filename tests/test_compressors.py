@@ -152,7 +152,9 @@ def test_constants():
     assert (Identity().omega(9), Identity().alpha(9), Identity().unbiased) == (0, 1, True)
     assert (RandK(3).omega(9), RandK(3).alpha(9), RandK(3).unbiased) == (2, None, True)
     assert (TopK(3).omega(9), TopK(3).alpha(9), TopK(3).unbiased) == (None, 1 / 3, False)
-    assert (RandK(9).omega(9), TopK(9).alpha(9)) == (0, 1)
+    assert (RandK(9).omega(9), RandK(9).alpha(9), TopK(9).alpha(9)) == (0, 1, 1)
+    unscaled = RandK(3, scaled=False)
+    assert (unscaled.omega(9), unscaled.alpha(9), unscaled.unbiased) == (None, 1 / 3, False)
 
 
 # TopK: which entries.
@@ -276,7 +278,9 @@ def test_decode_inverts_encode(dtype, data):
 def test_the_bytes_are_the_documented_ones():
     x = np.array([0.0, 9.0, 1.0, -8.0, 2.0], np.float32)
     values = np.array([9.0, -8.0, 2.0], "<f4").tobytes()
-    assert TopK(3).encode(x, Key(0)) == values + (1 | 3 << 3 | 4 << 6).to_bytes(2, "little")
+    places = 1 | 3 << 3 | 4 << 6
+    message = places | int.from_bytes(values, "little") << 9
+    assert TopK(3).encode(x, Key(0)) == message.to_bytes(14, "little")
     assert Identity().encode(x, Key(0)) == x.astype("<f4").tobytes()
     shared = RandK(2, shared_seed=True)
     kept = masks_of(shared, 1, 5, Key(4))[0]
@@ -292,18 +296,33 @@ def test_a_shared_seed_needs_the_same_key():
     assert not np.array_equal(right, shared.decode(payload, 100, x.dtype, Key(1), worker=3))
 
 
-@pytest.mark.parametrize("damage", [lambda p: p[:-1], lambda p: p + b"\0", lambda p: b""])
-def test_decode_refuses_a_wrong_length(damage):
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [
+        (lambda p: p[:-1], "is too short for"),
+        (lambda p: p + b"\0", "goes on after"),
+        (lambda p: b"", "has impossible indices for"),
+    ],
+)
+def test_decode_refuses_a_wrong_length(damage, what):
     payload = damage(TopK(3).encode(np.arange(5.0), Key(0)))
-    with pytest.raises(ValueError, match=r"TopK\.decode: a message for d = 5 in float64 has 26 by"):
+    message = rf"TopK\.decode: the payload {what} a message of d = 5 entries in float64"
+    with pytest.raises(ValueError, match=message):
         TopK(3).decode(payload, 5, np.float64, Key(0))
 
 
-@pytest.mark.parametrize("indices", [5 | 6 << 3, 2 | 2 << 3, 3 | 1 << 3, 1 | 3 << 3 | 1 << 6])
+@pytest.mark.parametrize("indices", [5 | 6 << 3, 2 | 2 << 3, 3 | 1 << 3])
 def test_decode_refuses_impossible_indices(indices):
-    payload = np.ones(2).tobytes() + bytes([indices])
-    with pytest.raises(ValueError, match=r"TopK\.decode: the message is corrupt"):
+    payload = bytes([indices]) + np.ones(2).tobytes()
+    with pytest.raises(ValueError, match=r"TopK\.decode: the payload has impossible indices"):
         TopK(2).decode(payload, 5, np.float64, Key(0))
+
+
+def test_decode_refuses_bits_in_the_padding():
+    payload = bytearray(TopK(2).encode(np.arange(5.0), Key(0)))
+    payload[-1] |= 1 << 7
+    with pytest.raises(ValueError, match=r"TopK\.decode: the payload goes on after"):
+        TopK(2).decode(bytes(payload), 5, np.float64, Key(0))
 
 
 # The caller's arrays.
@@ -393,7 +412,7 @@ def test_compressors_are_plain_records():
     for compressor in every_compressor(3):
         assert pickle.loads(pickle.dumps(compressor)) == compressor == copy.deepcopy(compressor)
         assert hash(compressor) == hash(copy.copy(compressor))
-    assert repr(RandK(3)) == "RandK(k=3, shared_seed=False)"
+    assert repr(RandK(3)) == "RandK(k=3, scaled=True, shared_seed=False)"
     assert replace(RandK(3), k=4) == RandK(4) != TopK(4)
     with pytest.raises(FrozenInstanceError):
         TopK(3).k = 4

@@ -46,7 +46,7 @@ def test_the_choices_are_known() -> None:
     names = {class_of(name) for name in choices("optimizer")}
     listed = set(optim.__all__) - {"Optimizer", "FixedStep"}
     assert names == {name.lower() for name in listed}
-    assert choices("compressor") == ["identity", "randk", "topk"]
+    assert {"identity", "permk", "randk", "topk"} < set(choices("compressor"))
     assert "logistic" in choices("problem")
     assert "breast_cancer" in choices("data")
 

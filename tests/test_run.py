@@ -67,7 +67,8 @@ def test_the_default_run(tmp_path: Path) -> None:
     assert result["initial"] == history.records[0]._asdict()
     assert result["optimizer"]["name"] == "Marina"
     assert result["optimizer"]["p"] == pytest.approx(5 / 31)
-    assert result["optimizer"]["compressor"] == {"name": "RandK", "k": 5, "shared_seed": False}
+    sent = {"name": "RandK", "k": 5, "scaled": True, "shared_seed": False}
+    assert result["optimizer"]["compressor"] == sent
     assert len(result["constants"]["L_i"]) == 5
     assert result["config"]["iterations"] == result["final"]["iteration"]
     assert {"python", "numpy", "buropt", "hydra-core"} <= set(result["versions"])

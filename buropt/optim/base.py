@@ -182,12 +182,21 @@ class Optimizer(ABC, Generic[S]):
                 f"{type(self).__name__}.{name} must be one of {', '.join(choices)}, got {value!r}"
             )
 
-    def require_unbiased(self, compressor: Compressor) -> None:
-        """Refuse a biased compressor in a method whose theory needs E C(x) = x."""
+    def require_unbiased(self, compressor: Compressor, independent: bool = True) -> None:
+        """Refuse a biased compressor in a method whose theory needs E C(x) = x.
+
+        And, if `independent`, one that draws for all workers together.
+        """
         if not compressor.unbiased:
             raise ValueError(
                 f"{type(self).__name__} needs an unbiased compressor and {compressor!r} is biased: "
                 "take EF21 (optimizer=ef21), which is made for it, or RandK (compressor=randk)"
+            )
+        if independent and not compressor.independent:
+            raise ValueError(
+                f"{type(self).__name__} needs a compressor that every worker draws on its own and "
+                f"{compressor!r} draws for all together: take MARINA (optimizer=marina), which has "
+                "a theorem for it, or RandK (compressor=randk)"
             )
 
 

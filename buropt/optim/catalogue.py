@@ -5,12 +5,12 @@ python -m buropt.optim.catalogue > docs/methods.md
 
 from __future__ import annotations
 
-import importlib.resources
 import inspect
 import re
 from typing import Any
 
 from buropt import optim
+from buropt.notes import configurations, escaped, notes, table
 from buropt.optim.base import FixedStep, Optimizer
 
 NOTES = ("Problems", "Step size", "Oracle", "Bits", "Memory", "Source")
@@ -60,46 +60,20 @@ def methods() -> dict[str, type[Optimizer[Any]]]:
     return {name: cls for name, cls in public.items() if cls not in bases}
 
 
-def notes(cls: type[Optimizer[Any]]) -> dict[str, str]:
-    """The notes of a method's docstring, each as one line."""
-    text = inspect.getdoc(cls) or ""
-    found = re.findall(
-        r"^([A-Z][a-z ]+): (.*(?:\n +.*)*)", text.partition("Notes\n-----\n")[2], re.MULTILINE
-    )
-    return {key: " ".join(value.split()) for key, value in found}
-
-
 def page() -> str:
     """The text of docs/methods.md."""
-    known, choices = methods(), configurations()
+    known = methods()
+    choices = configurations("optimizer") | {"SciPy": "scipy_..."}  # one for each of SciPy's
     lines = [HEAD]
     for family, names in FAMILIES.items():
-        lines.append(f"## {family}\n")
-        lines.append("| method | problems | step size | oracle | bits | state | source |")
-        lines.append("|---|---|---|---|---|---|---|")
+        rows = []
         for name in names:
             title = re.split(r"[,;.:(]", inspect.getdoc(known[name]) or "")[0].strip()
             cells = [f"{title}, `optim.{name}`, `optimizer={choices[name]}`"]
-            cells += [escaped(notes(known[name])[key].rstrip(".")) for key in NOTES]
-            lines.append("| " + " | ".join(cells) + " |")
-        lines.append("")
+            rows.append(cells + [escaped(notes(known[name])[key].rstrip(".")) for key in NOTES])
+        header = ["method", "problems", "step size", "oracle", "bits", "state", "source"]
+        lines += [f"## {family}\n", *table(header, rows)]
     return "\n".join(lines)
-
-
-def configurations() -> dict[str, str]:
-    """By the name of a method's class the name of its configuration."""
-    folder = importlib.resources.files("buropt.conf").joinpath("optimizer")
-    found = {}
-    for entry in folder.iterdir():
-        target = re.search(r"^_target_: buropt\.optim\.(\w+)$", entry.read_text(), re.MULTILINE)
-        if target:
-            found[target[1]] = entry.name.removesuffix(".yaml")
-    return found | {"SciPy": "scipy_..."}  # one for each of SciPy's methods
-
-
-def escaped(text: str) -> str:
-    """Text as Markdown shows it in a table."""
-    return re.sub(r"([*~|_])", r"\\\1", text)
 
 
 if __name__ == "__main__":

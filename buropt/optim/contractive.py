@@ -24,7 +24,8 @@ def contraction(compressor: Compressor, dim: int) -> float:
     alpha = compressor.alpha(dim)
     if alpha is None:
         raise ValueError(
-            f"error feedback needs a contractive compressor and {compressor!r} states no alpha"
+            f"error feedback needs a contractive compressor and {compressor!r} states no alpha: "
+            "take TopK (compressor=topk) or ScaledSign (compressor=scaled_sign)"
         )
     return alpha
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from buropt.compressors import Compressor
 from buropt.optim.armijo import MOST_TRIALS, rounding_of
-from buropt.optim.base import IDENTITY, Array, Optimizer, unbiased_omega
+from buropt.optim.base import IDENTITY, Array, Optimizer
+from buropt.optim.contractive import contraction
 from buropt.optim.estimates import Estimates
 from buropt.optim.newton import solve
 from buropt.triangle import matrix, solve_shifted, triangle_size
@@ -125,7 +126,8 @@ def shift_step(method: FedNL, dim: int) -> float:
     compressor = method.compressor
     if method.alpha is not None:
         return method.alpha
-    return 1 / (1 + unbiased_omega(compressor, size)) if compressor.unbiased else 1.0
+    alpha = contraction(compressor, size)
+    return alpha if compressor.unbiased else 1.0
 
 
 def newton_step(H: Array, shift: float, g: Array) -> Array:

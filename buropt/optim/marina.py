@@ -45,6 +45,15 @@ class Marina(FixedStep[State]):
     `polyak_lojasiewicz`, min(1/(L + L+ sqrt(2 (1 - p) omega / (p n))), p/(2 mu)), for which f - f*
     + (step_size/p) |g - grad f|^2 contracts by 1 - step_size mu in expectation.
 
+    Compressors that draw for all workers together, `PermK`, have the AB inequality
+    (arXiv:2110.03300)
+
+        E|mean_i C_i(a_i) - mean_i a_i|^2 <= A mean_i |a_i|^2 - B |mean_i a_i|^2
+
+    in place of omega/n, and the step size 1/(L + sqrt((1 - p)/p ((A - B) L+^2 + B L+-^2))), L+- the
+    Hessian variance, which is 0 where the workers agree; L+ >= L+- where the problem does not know
+    it. A = omega/n and B = 0 is the theorem above.
+
     The coin is a function of the seed and the round, which everybody knows, and is not counted in
     bits.
 
@@ -55,7 +64,7 @@ class Marina(FixedStep[State]):
     polyak_lojasiewicz : bool
         Take the step size of the second theorem; needs mu > 0.
     compressor : Compressor
-        Unbiased, drawn independently for every worker.
+        Unbiased; also PermK.
 
     Notes
     -----
@@ -64,7 +73,7 @@ class Marina(FixedStep[State]):
     Oracle: 1 full gradient.
     Bits: 1 compressed message up, or d floats with probability p; d floats down.
     Memory: x, g; the gradient of every worker.
-    Source: arXiv:2102.07845, Theorems 2.1 and 2.2.
+    Source: arXiv:2102.07845, Theorems 2.1 and 2.2; arXiv:2110.03300.
     """
 
     p: float | None = None
@@ -74,14 +83,16 @@ class Marina(FixedStep[State]):
     def __post_init__(self) -> None:
         self.require_positive("step_size", "step_size_factor")
         self.require_positive("p", at_most=1)
-        self.require_unbiased(self.compressor)
+        self.require_unbiased(self.compressor, independent=False)
 
     def theory(self, problem: Problem) -> Marina:
         c, n = problem.constants, problem.n_workers
         omega = unbiased_omega(self.compressor, problem.dim)
         p = 1 / (1 + omega) if self.p is None else self.p
         L_plus = c.L_tilde if c.L_plus is None else c.L_plus
-        root = L_plus * math.sqrt((1 - p) * omega / (p * n))
+        L_pm = L_plus if c.L_pm is None else c.L_pm
+        A, B = self.compressor.collective(problem.dim, n)
+        root = math.sqrt((1 - p) / p * ((A - B) * L_plus**2 + B * L_pm**2))
         step_size = 1 / (c.L + root)
         if self.polyak_lojasiewicz:
             step_size = min(1 / (c.L + math.sqrt(2) * root), p / (2 * self.require_mu(problem)))

@@ -298,7 +298,7 @@ class Problem:
         share = len(workers) / self.n_workers
         self.counters.bits_up += share * compressor.bits(len(mean), mean.dtype)
         draw = key.seed, key.round, key.purpose
-        selection = compressor._compiled()
+        selection = compressor._compiled(len(mean))
         return self.oracle.learn_hessians(
             self._point(x), selection, draw, alpha, estimates, mean, workers
         )

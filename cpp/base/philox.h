@@ -8,7 +8,7 @@
 // How the 64-bit key and the 128-bit counter are filled:
 //
 //   key       seed
-//   counter   [0] block: each block gives four words
+//   counter   [0] stage (high 2 bits) and block (low 30 bits): each block gives four words
 //             [1] worker; kServer for draws that belong to no worker
 //             [2] low half of the round
 //             [3] purpose (high 16 bits) and the rest of the round (low 16 bits)
@@ -50,12 +50,14 @@ struct RandomKey {
 /// The "worker" of draws that belong to no worker; a worker's number is below it.
 inline constexpr std::uint32_t kServer = 0xFFFFFFFF;
 
-/// The words of one key and worker, in order. 2^34 words, far more than any draw takes.
+/// The words of one key and worker, in order. 2^32 words a stage, as many as a vector has entries.
 class RandomStream {
  public:
-  RandomStream(const RandomKey& key, std::uint32_t worker) noexcept
+  static constexpr std::uint32_t kStages = 4;  // independent streams of one key and worker
+
+  RandomStream(const RandomKey& key, std::uint32_t worker, std::uint32_t stage = 0) noexcept
       : key_{static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)},
-        counter_{0, worker, static_cast<std::uint32_t>(key.round),
+        counter_{stage << 30, worker, static_cast<std::uint32_t>(key.round),
                  static_cast<std::uint32_t>(key.round >> 32) | key.purpose << 16} {}
 
   std::uint32_t next32() noexcept {
@@ -66,6 +68,12 @@ class RandomStream {
   std::uint64_t next64() noexcept {
     const std::uint64_t low = next32();
     return low | std::uint64_t{next32()} << 32;
+  }
+
+  /// The next 4 n words of a stream from which nothing was taken but by `fill`; for many words.
+  void fill(std::uint32_t* words, std::size_t n) noexcept {
+    for (; n >= kLanes; n -= kLanes, words += 4 * kLanes) blocks<kLanes>(words);
+    for (; n > 0; --n, words += 4) blocks<1>(words);
   }
 
   /// Uniform on the multiples of 2^-53 in [0, 1).
@@ -98,6 +106,33 @@ class RandomStream {
 
  private:
   __extension__ using Wide = unsigned __int128;
+
+  static constexpr std::size_t kLanes = 16;
+
+  /// Some blocks side by side: loops over lanes, which compilers turn into vector instructions.
+  template <std::size_t n>
+  void blocks(std::uint32_t* words) noexcept {
+    std::array<std::array<std::uint32_t, n>, 4> c;
+    for (std::size_t i = 0; i < n; ++i) {
+      c[0][i] = counter_[0]++;
+      for (std::size_t word = 1; word < 4; ++word) c[word][i] = counter_[word];
+    }
+    PhiloxKey key = key_;
+    for (int round = 0; round < 10; ++round) {
+      for (std::size_t i = 0; i < n; ++i) {
+        const std::uint64_t first = std::uint64_t{0xD2511F53} * c[0][i];
+        const std::uint64_t second = std::uint64_t{0xCD9E8D57} * c[2][i];
+        c[0][i] = static_cast<std::uint32_t>(second >> 32) ^ c[1][i] ^ key[0];
+        c[1][i] = static_cast<std::uint32_t>(second);
+        c[2][i] = static_cast<std::uint32_t>(first >> 32) ^ c[3][i] ^ key[1];
+        c[3][i] = static_cast<std::uint32_t>(first);
+      }
+      key = {key[0] + 0x9E3779B9u, key[1] + 0xBB67AE85u};
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t word = 0; word < 4; ++word) words[4 * i + word] = c[word][i];
+    }
+  }
 
   // Several blocks at a time: they do not depend on each other, so their latencies overlap.
   static constexpr std::size_t kBlocks = 4;

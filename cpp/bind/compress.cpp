@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/shared_ptr.h>
 
 #include <cstdint>
 #include <string>
@@ -13,9 +14,22 @@
 #include "base/philox.h"
 #include "bind/arrays.h"
 #include "bind/topics.h"
+#include "compress/bernoulli.h"
+#include "compress/block_topk.h"
+#include "compress/composition.h"
 #include "compress/identity.h"
+#include "compress/natural.h"
+#include "compress/natural_dithering.h"
+#include "compress/permk.h"
+#include "compress/power_sgd.h"
 #include "compress/randk.h"
+#include "compress/random_dithering.h"
+#include "compress/randseqk.h"
+#include "compress/rank_r.h"
+#include "compress/sign.h"
+#include "compress/terngrad.h"
 #include "compress/topk.h"
+#include "compress/toplek.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -82,11 +96,42 @@ std::uint32_t worker_number(std::int64_t worker, const char* where) {
   return static_cast<std::uint32_t>(worker);
 }
 
-template <class C>
-void compress(const C& compressor, nb::handle x_object, std::uint64_t seed, std::uint64_t round,
-              std::uint32_t purpose, nb::handle out_object,
+nb::object to_numpy(const std::vector<std::int64_t>& numbers) {
+  const nb::object array = numpy_function("empty")(numbers.size(), "int64");
+  const auto view = nb::cast<nb::ndarray<std::int64_t, nb::c_contig, nb::device::cpu>>(array);
+  std::copy(numbers.begin(), numbers.end(), view.data());
+  return array;
+}
+
+/// Checks that the compressor can work on vectors of this length.
+std::uint32_t checked_dimension(const Compressor& compressor, std::size_t d, const char* where) {
+  const std::uint32_t size = vector_size(d, where);
+  compressor.check(size);
+  return size;
+}
+
+void check_workers(const Compressor& compressor, std::size_t n, const char* where) {
+  const std::uint32_t together = compressor.n_workers();
+  if (together == 0 || n == together) return;
+  raise(ErrorKind::value, "%s: it is for %u workers, got the vectors of %zu; write n_workers=%zu",
+        where, together, n, n);
+}
+
+void check_worker(const Compressor& compressor, std::uint32_t worker, const char* where) {
+  const std::uint32_t together = compressor.n_workers();
+  if (together == 0 || worker < together) return;
+  raise(ErrorKind::value, "%s: worker must be below n_workers = %u, got %u", where, together,
+        worker);
+}
+
+std::string place_of(const Compressor& compressor, const char* method) {
+  return std::string(compressor.name()) + "." + method;
+}
+
+void compress(const Compressor& compressor, nb::handle x_object, std::uint64_t seed,
+              std::uint64_t round, std::uint32_t purpose, nb::handle out_object,
               nb::ndarray<std::int64_t, nb::c_contig, nb::device::cpu> bits) {
-  const std::string place = std::string(C::kName) + ".compress";
+  const std::string place = place_of(compressor, "compress");
   const char* const where = place.c_str();
   DType dtype{};
   const Array x = read_floats(x_object, dtype, where);
@@ -95,8 +140,9 @@ void compress(const C& compressor, nb::handle x_object, std::uint64_t seed, std:
           shape_text(x).c_str(), x.ndim() == 1 ? "; for one worker pass x[None, :]" : "");
   }
   const std::size_t n = x.shape(0);
-  const std::uint32_t d = vector_size(x.shape(1), where);
+  const std::uint32_t d = checked_dimension(compressor, x.shape(1), where);
   if (n == 0) return;
+  check_workers(compressor, n, where);
   std::byte* const out = write_array(out_object, dtype, Shape{static_cast<std::int64_t>(n), d},
                                      (place + ": out").c_str());
   const auto* const data = static_cast<const std::byte*>(x.data());
@@ -104,72 +150,179 @@ void compress(const C& compressor, nb::handle x_object, std::uint64_t seed, std:
     raise(ErrorKind::value, "%s: out must not overlap x", where);
   }
   if (bits.size() != n) raise(ErrorKind::value, "%s: bits must have shape (n_workers,)", where);
-  compressor.kept(d);  // refuses a k that does not fit before anything is written
 
   const nb::gil_scoped_release release;
   dispatch(dtype, [&](auto zero) {
     using T = decltype(zero);
-    const RandomKey key{seed, round, purpose};
     const auto* const from = reinterpret_cast<const T*>(data);
     auto* const to = reinterpret_cast<T*>(out);
-    Scratch<T> scratch;
+    Scratch scratch;
     for (std::size_t worker = 0; worker < n; ++worker) {
-      bits.data()[worker] =
-          compress_row(compressor, std::span(from + worker * d, d), key,
-                       static_cast<std::uint32_t>(worker), scratch, std::span(to + worker * d, d));
+      const Draw draw{{seed, round, purpose}, static_cast<std::uint32_t>(worker)};
+      bits.data()[worker] = compressor.compress(std::span<const T>(from + worker * d, d), draw,
+                                                scratch, std::span<T>(to + worker * d, d));
     }
   });
 }
 
-template <class C>
-nb::bytes encode_row(const C& compressor, nb::handle x_object, std::uint64_t seed,
-                     std::uint64_t round, std::uint32_t purpose, std::int64_t worker) {
-  const std::string place = std::string(C::kName) + ".encode";
+nb::bytes encode(const Compressor& compressor, nb::handle x_object, std::uint64_t seed,
+                 std::uint64_t round, std::uint32_t purpose, std::int64_t worker) {
+  const std::string place = place_of(compressor, "encode");
   const char* const where = place.c_str();
   DType dtype{};
   const Array x = read_floats(x_object, dtype, where);
   if (x.ndim() != 1) {
     raise(ErrorKind::value, "%s: x must have shape (d,), got %s", where, shape_text(x).c_str());
   }
-  const std::uint32_t d = vector_size(x.shape(0), where);
-  const std::uint32_t number = worker_number(worker, where);
+  const std::uint32_t d = checked_dimension(compressor, x.shape(0), where);
+  const Draw draw{{seed, round, purpose}, worker_number(worker, where)};
+  check_worker(compressor, draw.worker, where);
   std::vector<std::uint8_t> payload;
   {
     const nb::gil_scoped_release release;
-    payload = dispatch(dtype, [&](auto zero) {
+    BitWriter to;
+    Scratch scratch;
+    dispatch(dtype, [&](auto zero) {
       using T = decltype(zero);
-      return encode(compressor, std::span(static_cast<const T*>(x.data()), d),
-                    RandomKey{seed, round, purpose}, number);
+      compressor.encode(std::span<const T>(static_cast<const T*>(x.data()), d), draw, scratch, to);
     });
+    payload = to.finish();
   }
   return nb::bytes(payload.data(), payload.size());
 }
 
 /// T is the dtype of the message.
-template <class C, class T>
-void decode_row(const C& compressor, nb::bytes payload, std::uint64_t seed, std::uint64_t round,
-                std::uint32_t purpose, std::int64_t worker,
-                nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu> out) {
-  const std::string place = std::string(C::kName) + ".decode";
-  const std::uint32_t d = vector_size(out.shape(0), place.c_str());
-  const std::uint32_t number = worker_number(worker, place.c_str());
-  const std::span bytes(reinterpret_cast<const std::uint8_t*>(payload.c_str()), payload.size());
-  const nb::gil_scoped_release release;
-  decode(compressor, bytes, RandomKey{seed, round, purpose}, number, std::span(out.data(), d));
+template <class T>
+void decode(const Compressor& compressor, nb::bytes payload, std::uint64_t seed,
+            std::uint64_t round, std::uint32_t purpose, std::int64_t worker,
+            nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu> out) {
+  const std::string place = place_of(compressor, "decode");
+  const char* const where = place.c_str();
+  const std::uint32_t d = checked_dimension(compressor, out.shape(0), where);
+  const Draw draw{{seed, round, purpose}, worker_number(worker, where)};
+  check_worker(compressor, draw.worker, where);
+  BitReader from({reinterpret_cast<const std::uint8_t*>(payload.c_str()), payload.size()});
+  bool is_whole = false;
+  {
+    const nb::gil_scoped_release release;
+    Scratch scratch;
+    compressor.decode(from, draw, scratch, std::span<T>(out.data(), d));
+    is_whole = from.at_end();
+  }
+  if (is_whole) return;
+  raise(ErrorKind::value,
+        "%s: the payload goes on after a message of d = %u entries in float%zu; pass the d, dtype "
+        "and compressor that it was encoded with",
+        where, d, 8 * sizeof(T));
 }
 
-template <class C>
-nb::class_<C> bind_compressor(nb::module_& m, const char* doc) {
-  return nb::class_<C>(m, C::kName, doc)
-      .def("kept", &C::kept, "d"_a, "How many of d entries a message carries.")
-      .def("compress", compress<C>, "x"_a, "seed"_a, "round"_a, "purpose"_a, "out"_a, "bits"_a,
+/// The entries that workers 0, ..., n - 1 keep: where each worker's begin, and all of them.
+nb::tuple choose(const Selector& selector, std::int64_t d, std::int64_t n, std::uint64_t seed,
+                 std::uint64_t round, std::uint32_t purpose) {
+  const std::string place = place_of(selector, "choose");
+  const char* const where = place.c_str();
+  if (!selector.is_blind()) raise(ErrorKind::value, "%s: it chooses by the vector", where);
+  const std::uint32_t size =
+      checked_dimension(selector, d < 0 ? 0 : static_cast<std::size_t>(d), where);
+  const std::uint32_t n_workers = worker_number(n, where);
+  check_workers(selector, n_workers, where);
+  std::vector<std::int64_t> starts{0}, indices;
+  {
+    const nb::gil_scoped_release release;
+    Scratch scratch;
+    for (std::uint32_t worker = 0; worker < n_workers; ++worker) {
+      const Selection kept = selector.select(std::span<const double>(), size,
+                                             Draw{{seed, round, purpose}, worker}, scratch);
+      for (std::uint32_t j = 0; j < kept.size; ++j) indices.push_back(kept[j]);
+      starts.push_back(static_cast<std::int64_t>(indices.size()));
+    }
+  }
+  return nb::make_tuple(to_numpy(starts), to_numpy(indices));
+}
+
+void bind_compressors(nb::module_& m) {
+  nb::class_<Compressor>(m, "Compressor",
+                         "A map of vectors, and the message that carries its value.")
+      .def("compress", compress, "x"_a, "seed"_a, "round"_a, "purpose"_a, "out"_a, "bits"_a,
            "Compress the rows of x (n, d) into out (n, d), each row's message size into bits (n,).")
-      .def("encode", encode_row<C>, "x"_a, "seed"_a, "round"_a, "purpose"_a, "worker"_a,
+      .def("encode", encode, "x"_a, "seed"_a, "round"_a, "purpose"_a, "worker"_a,
            "The bytes of one worker's message for x (d,).")
-      .def("decode", decode_row<C, float>, "payload"_a, "seed"_a, "round"_a, "purpose"_a,
-           "worker"_a, "out"_a.noconvert(), "Read a message into out (d,).")
-      .def("decode", decode_row<C, double>, "payload"_a, "seed"_a, "round"_a, "purpose"_a,
-           "worker"_a, "out"_a.noconvert(), "Read a message into out (d,).");
+      .def("decode", decode<float>, "payload"_a, "seed"_a, "round"_a, "purpose"_a, "worker"_a,
+           "out"_a.noconvert(), "Read a message into out (d,).")
+      .def("decode", decode<double>, "payload"_a, "seed"_a, "round"_a, "purpose"_a, "worker"_a,
+           "out"_a.noconvert(), "Read a message into out (d,).");
+  nb::class_<Selector, Compressor>(m, "Selector", "A compressor that keeps entries.")
+      .def("kept", &Selector::kept, "d"_a, "How many of d entries a message carries, at most.")
+      .def(
+          "choose", choose, "d"_a, "n_workers"_a, "seed"_a, "round"_a, "purpose"_a,
+          "The entries (total,) that workers keep, and where each worker's begin (n_workers + 1,); "
+          "of a compressor that does not look at the vector.");
+}
+
+template <class Rule, class... Parameters>
+std::shared_ptr<Selector> selector(Parameters... parameters) {
+  return std::make_shared<SelectorOf<Rule>>(Rule{parameters...});
+}
+
+template <class Rule>
+std::shared_ptr<Compressor> quantizer(const Rule& rule) {
+  return std::make_shared<QuantizerOf<Rule>>(rule);
+}
+
+void bind_selectors(nb::module_& m) {
+  using Count = std::uint32_t;
+  m.def("identity", &selector<Identity>);
+  m.def("rand_k", &selector<RandK, Count, bool, bool>, "k"_a, "scaled"_a, "shared_seed"_a);
+  m.def("rand_seq_k", &selector<RandSeqK, Count, bool>, "k"_a, "shared_seed"_a);
+  m.def("top_k", &selector<TopK, Count>, "k"_a);
+  m.def("top_lek", &selector<TopLEK, Count>, "k"_a);
+  m.def("block_top_k", &selector<BlockTopK, Count, Count>, "k"_a, "block_size"_a);
+  m.def("perm_k", &selector<PermK, Count>, "n_workers"_a);
+  m.def("bernoulli", &selector<Bernoulli, double, bool>, "p"_a, "scaled"_a);
+}
+
+void bind_other_compressors(nb::module_& m) {
+  nb::enum_<Norm>(m, "Norm")
+      .value("one", Norm::one)
+      .value("two", Norm::two)
+      .value("inf", Norm::inf);
+  m.def("natural_compression", [] { return quantizer(NaturalCompression{}); });
+  m.def(
+      "random_dithering",
+      [](std::uint32_t levels) { return quantizer(RandomDithering{levels, Norm::two}); },
+      "levels"_a);
+  m.def("terngrad", [] { return quantizer(TernGrad{}); });
+  m.def(
+      "natural_dithering",
+      [](std::uint32_t levels, Norm norm) { return quantizer(NaturalDithering{levels, norm}); },
+      "levels"_a, "norm"_a);
+  m.def("sign", [] { return quantizer(Sign{}); });
+  m.def("scaled_sign", [] { return quantizer(ScaledSign{}); });
+  m.def(
+      "rank_r",
+      [](std::uint32_t rank, std::uint32_t n_rows) -> std::shared_ptr<Compressor> {
+        return std::make_shared<LowRankOf<RankR>>(rank, n_rows);
+      },
+      "rank"_a, "n_rows"_a);
+  m.def(
+      "power_sgd",
+      [](std::uint32_t rank, std::uint32_t n_rows) -> std::shared_ptr<Compressor> {
+        return std::make_shared<LowRankOf<PowerSGD>>(rank, n_rows);
+      },
+      "rank"_a, "n_rows"_a);
+  m.def(
+      "composition",
+      [](std::shared_ptr<Selector> first,
+         std::shared_ptr<Compressor> second) -> std::shared_ptr<Compressor> {
+        return std::make_shared<Composition>(std::move(first), std::move(second));
+      },
+      "first"_a, "second"_a);
+  m.def(
+      "scaled",
+      [](std::shared_ptr<Compressor> compressor, double factor) -> std::shared_ptr<Compressor> {
+        return std::make_shared<Scaled>(std::move(compressor), factor);
+      },
+      "compressor"_a, "factor"_a);
 }
 
 void bind_random(nb::module_& m) {
@@ -200,14 +353,9 @@ void bind_random(nb::module_& m) {
 
 void bind_compress(nb::module_& m) {
   bind_random(m);
-  bind_compressor<Identity>(m, "Sends every entry.").def(nb::init<>());
-  bind_compressor<RandK>(m, "Sends k random entries, times d / k.")
-      .def(
-          "__init__",
-          [](RandK* self, std::uint32_t k, bool shared_seed) { new (self) RandK{k, shared_seed}; },
-          "k"_a, "shared_seed"_a);
-  bind_compressor<TopK>(m, "Sends the k entries of largest magnitude.")
-      .def("__init__", [](TopK* self, std::uint32_t k) { new (self) TopK{k}; }, "k"_a);
+  bind_compressors(m);
+  bind_selectors(m);
+  bind_other_compressors(m);
 }
 
 }  // namespace buropt

@@ -13,8 +13,7 @@
 #include "bind/gil.h"
 #include "bind/samples.h"
 #include "bind/topics.h"
-#include "compress/randk.h"
-#include "compress/topk.h"
+#include "compress/selector.h"
 #include "graph/linear.h"
 #include "inner/hessians.h"
 #include "math/cholesky.h"
@@ -63,11 +62,12 @@ class WorkerHessians {
   }
 
   /// See HessianRound. The Hessians come from the samples' weights, or are given as triangles.
-  template <class C>
-  void learn(const C& compressor, std::uint64_t seed, std::uint64_t round, std::uint32_t purpose,
-             nb::handle weights, nb::handle penalty, nb::handle triangles, nb::handle workers,
-             double alpha, nb::handle estimates, nb::handle mean, IndexArray indices,
-             nb::handle sent, nb::handle replaced, nb::handle norms, nb::handle errors) {
+  void learn(const Selector& compressor, std::uint64_t seed, std::uint64_t round,
+             std::uint32_t purpose, nb::handle weights, nb::handle penalty, nb::handle triangles,
+             nb::handle workers, double alpha, nb::handle estimates, nb::handle mean,
+             IndexArray indices, nb::handle sent, nb::handle replaced, nb::handle norms,
+             nb::handle errors) {
+    compressor.check(static_cast<std::uint32_t>(size()));
     const std::uint32_t kept = compressor.kept(static_cast<std::uint32_t>(size()));
     nb::object holder;
     const std::span<const std::int64_t> list = read_workers(workers, holder);
@@ -202,13 +202,6 @@ void triangle_products(const nb::ndarray<const T, nb::ndim<2>, nb::c_contig>& tr
   }
 }
 
-template <class C>
-void bind_learn(nb::class_<WorkerHessians>& c) {
-  c.def("learn", &WorkerHessians::learn<C>, "compressor"_a, "seed"_a, "round"_a, "purpose"_a,
-        "weights"_a.none(), "penalty"_a.none(), "triangles"_a.none(), "workers"_a, "alpha"_a,
-        "estimates"_a, "mean"_a, "indices"_a, "sent"_a, "replaced"_a, "norms"_a, "errors"_a.none());
-}
-
 template <class T>
 void bind_triangles(nb::module_& m) {
   m.def("solve_triangle", solve_triangle<T>, "triangle"_a.noconvert(), "shift"_a, "x"_a.noconvert(),
@@ -226,9 +219,11 @@ void bind_hessians(nb::module_& m) {
                  const nb::list&, int>(),
         "dtype"_a, "dim"_a, "n_samples"_a, "dense"_a, "csr"_a, "shards"_a, "threads"_a)
       .def("triangles", &WorkerHessians::triangles, "weights"_a, "penalty"_a.none(), "workers"_a,
-           "out"_a);
-  bind_learn<RandK>(c);
-  bind_learn<TopK>(c);
+           "out"_a)
+      .def("learn", &WorkerHessians::learn, "compressor"_a, "seed"_a, "round"_a, "purpose"_a,
+           "weights"_a.none(), "penalty"_a.none(), "triangles"_a.none(), "workers"_a, "alpha"_a,
+           "estimates"_a, "mean"_a, "indices"_a, "sent"_a, "replaced"_a, "norms"_a,
+           "errors"_a.none());
   m.def("linear_loss", read_linear_loss, "graph"_a,
         "Inputs that are the row of features and the other data of a linear model, and its slope.");
   bind_triangles<float>(m);

@@ -1,66 +1,62 @@
-// What a compressor is, and everything that all compressors share. Start at the concept Compressor.
-//
-// A compressor keeps some entries of a worker's vector, perhaps scaled, and drops the others. It
-// only says which and how many; compressing all the workers' rows, counting bits, and turning a row
-// into bytes and back are written once, here.
-//
-// A message for a vector of d entries is
-//
-//   the kept values         IEEE, little-endian, in the order of their indices
-//   their indices           ascending, ceil(log2 d) bits each, packed from the lowest bit up
-//   zero bits               up to a whole byte
-//
-// and the indices are left out when the receiver can find them without being told.
+// What a compressor is. Three kinds share their code: those that keep entries (selector.h), those
+// that round every entry (quantizer.h) and those that factorize (low_rank.h). Each compressor is a
+// file that says only what is its own.
 #pragma once
 
-#include <algorithm>
-#include <bit>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <limits>
+#include <memory>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "compress/bits.h"
 
 namespace buropt {
 
-/// The unsigned integer that holds the bits of a float.
-template <class T>
-using BitsOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+/// Where the randomness of one worker's message comes from.
+struct Draw {
+  RandomKey key;
+  std::uint32_t worker;
+  std::uint32_t stage = 0;  // the compressors of a composition draw in stages of their own
 
-using Indices = std::span<const std::uint32_t>;
-
-/// Memory that the rows of one call share: it grows at the first row and stays.
-template <class T>
-struct Scratch {
-  std::vector<std::uint32_t> indices;
-  std::vector<std::uint64_t> bitmap;  // one bit an entry, all zero between rows
-  std::vector<BitsOf<T>> magnitudes;
+  RandomStream stream() const noexcept { return {key, worker, stage}; }
+  /// The same for all workers.
+  RandomStream common_stream() const noexcept { return {key, kServer, stage}; }
+  Draw next_stage() const noexcept { return {key, worker, stage + 1}; }
 };
 
-/// A compressor of vectors with d entries, 1 <= d < 2^32. Stateless: two calls with the same
-/// arguments do the same, on any thread.
-///
-///   kName          for error messages
-///   kept(d)        how many entries a message carries; d means that nothing is lost
-///   sends_indices  whether the receiver has to be told which
-///   scale(d)       factor on the kept values; exactly 1 when kept(d) == d
-///   select         the ascending indices of the kept entries, in scratch memory; unless they are
-///                  sent, a function of d, key and worker alone: the receiver passes an empty x
-template <class C>
-concept Compressor =
-    requires(const C c, std::uint32_t d, std::span<const float> x32, std::span<const double> x64,
-             const RandomKey& key, Scratch<float>& scratch32, Scratch<double>& scratch64) {
-      { C::kName } -> std::convertible_to<const char*>;
-      { c.kept(d) } -> std::same_as<std::uint32_t>;
-      { c.sends_indices() } -> std::same_as<bool>;
-      { c.scale(d) } -> std::same_as<double>;
-      { c.select(x32, d, key, std::uint32_t{}, scratch32) } -> std::same_as<Indices>;
-      { c.select(x64, d, key, std::uint32_t{}, scratch64) } -> std::same_as<Indices>;
-    };
+/// Memory that the rows of one call share: it grows at the first row and stays. All rows are of one
+/// dimension and key, and go through one compressor.
+struct Scratch {
+  std::vector<std::uint32_t> indices;
+  std::vector<std::uint64_t> bitmap;          // one bit an entry, all zero between rows
+  std::vector<std::uint32_t> assignment;      // PermK's, of all workers
+  std::vector<std::uint32_t> assignment_end;  // empty until it is known
+  std::vector<double> matrices;
+
+  template <class T>
+  std::vector<BitsOf<T>>& magnitudes() noexcept {
+    return std::get<std::vector<BitsOf<T>>>(magnitudes_);
+  }
+  template <class T>
+  std::vector<T>& values() noexcept {
+    return std::get<std::vector<T>>(values_);
+  }
+  /// For a compressor inside of a compressor.
+  Scratch& inner() {
+    if (!inner_) inner_ = std::make_unique<Scratch>();
+    return *inner_;
+  }
+
+ private:
+  std::tuple<std::vector<std::uint32_t>, std::vector<std::uint64_t>> magnitudes_;
+  std::tuple<std::vector<float>, std::vector<double>> values_;
+  std::unique_ptr<Scratch> inner_;
+};
 
 /// Room for n elements; a vector never shrinks here, so that rows do not initialize it again.
 template <class U>
@@ -69,150 +65,94 @@ U* reserve(std::vector<U>& memory, std::size_t n) {
   return memory.data();
 }
 
-/// 0, 1, ..., d - 1: the selection of a compressor that keeps everything.
-template <class T>
-Indices select_all(std::uint32_t d, Scratch<T>& scratch) {
-  std::uint32_t* indices = reserve(scratch.indices, d);
-  for (std::uint32_t i = 0; i < d; ++i) indices[i] = i;
-  return {indices, d};
-}
+/// A map of vectors with d entries, 1 <= d < 2^32, and the message that carries its value.
+/// Immutable: two calls with the same arguments do the same, on any thread.
+class Compressor {
+ public:
+  virtual ~Compressor() = default;
+
+  virtual const char* name() const noexcept = 0;  // for error messages
+
+  /// Refuses parameters that vectors of d entries do not allow.
+  virtual void check(std::uint32_t d) const = 0;
+
+  /// How many workers compress together; 0 if each does so on its own.
+  virtual std::uint32_t n_workers() const noexcept { return 0; }
+
+  /// out is what the receiver reads from the message; returns the message's bits. `check(d)` first.
+  virtual std::int64_t compress(std::span<const float> x, const Draw& draw, Scratch& scratch,
+                                std::span<float> out) const = 0;
+  virtual std::int64_t compress(std::span<const double> x, const Draw& draw, Scratch& scratch,
+                                std::span<double> out) const = 0;
+
+  /// Writes the message.
+  virtual void encode(std::span<const float> x, const Draw& draw, Scratch& scratch,
+                      BitWriter& to) const = 0;
+  virtual void encode(std::span<const double> x, const Draw& draw, Scratch& scratch,
+                      BitWriter& to) const = 0;
+
+  /// Reads the message; may leave `out` half written if it is none, and raises an Error.
+  virtual void decode(BitReader& from, const Draw& draw, Scratch& scratch,
+                      std::span<float> out) const = 0;
+  virtual void decode(BitReader& from, const Draw& draw, Scratch& scratch,
+                      std::span<double> out) const = 0;
+
+ protected:
+  /// The error of `decode`.
+  template <class T>
+  [[noreturn]] void refuse(std::size_t d, const char* what) const {
+    raise(
+        ErrorKind::value,
+        "%s.decode: the payload %s for a message of d = %zu entries in float%u; pass the d, dtype "
+        "and compressor that it was encoded with",
+        name(), what, d, kValueBits<T>);
+  }
+
+  template <class T>
+  void expect(const BitReader& from, std::uint64_t n_bits, std::size_t d) const {
+    if (!from.has(n_bits)) refuse<T>(d, "is too short");
+  }
+};
+
+/// Gives both number types to a class whose templates compress_row, encode_row and decode_row work
+/// for either.
+template <class Derived, class Base = Compressor>
+class ForFloats : public Base {
+ public:
+  std::int64_t compress(std::span<const float> x, const Draw& draw, Scratch& scratch,
+                        std::span<float> out) const final {
+    return self().compress_row(x, draw, scratch, out);
+  }
+  std::int64_t compress(std::span<const double> x, const Draw& draw, Scratch& scratch,
+                        std::span<double> out) const final {
+    return self().compress_row(x, draw, scratch, out);
+  }
+  void encode(std::span<const float> x, const Draw& draw, Scratch& scratch,
+              BitWriter& to) const final {
+    self().encode_row(x, draw, scratch, to);
+  }
+  void encode(std::span<const double> x, const Draw& draw, Scratch& scratch,
+              BitWriter& to) const final {
+    self().encode_row(x, draw, scratch, to);
+  }
+  void decode(BitReader& from, const Draw& draw, Scratch& scratch,
+              std::span<float> out) const final {
+    self().decode_row(from, draw, scratch, out);
+  }
+  void decode(BitReader& from, const Draw& draw, Scratch& scratch,
+              std::span<double> out) const final {
+    self().decode_row(from, draw, scratch, out);
+  }
+
+ private:
+  const Derived& self() const noexcept { return static_cast<const Derived&>(*this); }
+};
 
 /// Refuses a k that a vector of d entries does not allow.
 inline void check_k(const char* compressor, std::uint32_t k, std::uint32_t d) {
   if (k >= 1 && k <= d) return;
   raise(ErrorKind::value, "%s.k must be between 1 and d = %u, got %u; %s compressor.k", compressor,
         d, k, k > d ? "lower" : "raise");
-}
-
-/// Bits of one index among d: ceil(log2 d).
-constexpr std::uint32_t index_bits(std::uint32_t d) noexcept {
-  return static_cast<std::uint32_t>(std::bit_width(d - 1));
-}
-
-/// Bits of a message with so many values and indices. The payload is this, rounded up to bytes.
-template <class T>
-constexpr std::int64_t message_bits(std::size_t values, std::size_t indices,
-                                    std::uint32_t d) noexcept {
-  return static_cast<std::int64_t>(values * 8 * sizeof(T) + indices * index_bits(d));
-}
-
-/// What the sender puts in the place of x. The product is rounded once, for float32 too.
-template <class T>
-T scaled(T x, double scale) noexcept {
-  return static_cast<T>(static_cast<double>(x) * scale);
-}
-
-/// Compresses one row: out is what the receiver reads from the message, zero where nothing was
-/// sent. Returns the message's bits.
-template <Compressor C, class T>
-std::int64_t compress_row(const C& compressor, std::span<const T> x, const RandomKey& key,
-                          std::uint32_t worker, Scratch<T>& scratch, std::span<T> out) {
-  const auto d = static_cast<std::uint32_t>(x.size());
-  std::size_t sent = d;
-  if (compressor.kept(d) == d) {
-    std::memcpy(out.data(), x.data(), x.size_bytes());
-  } else {
-    const Indices indices = compressor.select(x, d, key, worker, scratch);
-    const double scale = compressor.scale(d);
-    std::memset(out.data(), 0, out.size_bytes());
-    for (const std::uint32_t i : indices) out[i] = scaled(x[i], scale);
-    sent = indices.size();
-  }
-  return message_bits<T>(sent, compressor.sends_indices() ? sent : 0, d);
-}
-
-/// Appends the lowest `width` bits of each index, first index in the lowest bits of the first byte.
-inline void pack(Indices indices, std::uint32_t width, std::vector<std::uint8_t>& payload) {
-  std::uint64_t pending = 0;
-  std::uint32_t n_pending = 0;  // below 8 between two indices
-  for (const std::uint32_t i : indices) {
-    pending |= std::uint64_t{i} << n_pending;
-    n_pending += width;
-    for (; n_pending >= 8; n_pending -= 8, pending >>= 8) {
-      payload.push_back(static_cast<std::uint8_t>(pending));
-    }
-  }
-  if (n_pending > 0) payload.push_back(static_cast<std::uint8_t>(pending));
-}
-
-/// The inverse of pack. False if the bits are not n ascending indices below d followed by zeros.
-inline bool unpack(const std::uint8_t* packed, std::uint32_t n, std::uint32_t d,
-                   std::uint32_t* indices) noexcept {
-  const std::uint32_t width = index_bits(d);
-  const std::uint64_t mask = (std::uint64_t{1} << width) - 1;
-  std::uint64_t pending = 0;
-  std::uint32_t n_pending = 0;
-  std::uint64_t lowest = 0;  // that the next index may be
-  for (std::uint32_t j = 0; j < n; ++j) {
-    for (; n_pending < width; n_pending += 8) pending |= std::uint64_t{*packed++} << n_pending;
-    indices[j] = static_cast<std::uint32_t>(pending & mask);
-    if (indices[j] < lowest || indices[j] >= d) return false;
-    lowest = std::uint64_t{indices[j]} + 1;
-    pending >>= width;
-    n_pending -= width;
-  }
-  return pending == 0;
-}
-
-/// The bytes of the message for one row.
-template <Compressor C, class T>
-std::vector<std::uint8_t> encode(const C& compressor, std::span<const T> x, const RandomKey& key,
-                                 std::uint32_t worker) {
-  const auto d = static_cast<std::uint32_t>(x.size());
-  Scratch<T> scratch;
-  const Indices indices = compressor.select(x, d, key, worker, scratch);
-  const double scale = compressor.scale(d);
-  const bool lossless = compressor.kept(d) == d;  // then even the bits of a NaN are kept
-
-  std::vector<std::uint8_t> payload;
-  for (const std::uint32_t i : indices) {
-    const auto value = std::bit_cast<BitsOf<T>>(lossless ? x[i] : scaled(x[i], scale));
-    for (std::size_t byte = 0; byte < sizeof(T); ++byte) {
-      payload.push_back(static_cast<std::uint8_t>(value >> (8 * byte)));
-    }
-  }
-  if (compressor.sends_indices()) pack(indices, index_bits(d), payload);
-  return payload;
-}
-
-/// Reads a message back into a dense row. Refuses bytes that encode cannot have written.
-template <Compressor C, class T>
-void decode(const C& compressor, std::span<const std::uint8_t> payload, const RandomKey& key,
-            std::uint32_t worker, std::span<T> out) {
-  const auto d = static_cast<std::uint32_t>(out.size());
-  const std::uint32_t kept = compressor.kept(d);
-  const bool packed = compressor.sends_indices();
-  const std::int64_t n_bytes = (message_bits<T>(kept, packed ? kept : 0, d) + 7) / 8;
-  if (payload.size() != static_cast<std::size_t>(n_bytes)) {
-    raise(ErrorKind::value,
-          "%s.decode: a message for d = %u in float%zu has %lld bytes, got %zu; pass the d, dtype "
-          "and compressor that it was encoded with",
-          C::kName, d, 8 * sizeof(T), static_cast<long long>(n_bytes), payload.size());
-  }
-
-  Scratch<T> scratch;
-  const std::uint8_t* const values = payload.data();
-  Indices indices;
-  if (packed) {
-    std::uint32_t* received = reserve(scratch.indices, kept);
-    if (!unpack(values + kept * sizeof(T), kept, d, received)) {
-      raise(ErrorKind::value,
-            "%s.decode: the message is corrupt: its indices are not ascending numbers below d = %u",
-            C::kName, d);
-    }
-    indices = {received, kept};
-  } else {
-    indices = compressor.select(std::span<const T>(), d, key, worker, scratch);
-  }
-
-  std::fill(out.begin(), out.end(), T(0));
-  for (std::size_t j = 0; j < kept; ++j) {
-    BitsOf<T> value = 0;
-    for (std::size_t byte = 0; byte < sizeof(T); ++byte) {
-      value |= BitsOf<T>{values[j * sizeof(T) + byte]} << (8 * byte);
-    }
-    out[indices[j]] = std::bit_cast<T>(value);
-  }
 }
 
 }  // namespace buropt

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/pool.h"
-#include "compress/compressor.h"
+#include "compress/selector.h"
 #include "exec/engine.h"
 #include "math/triangle.h"
 
@@ -21,7 +21,7 @@ template <class T>
 struct HessianScratch {
   std::vector<T> difference;
   std::vector<T> gram;
-  Scratch<T> selection;
+  Scratch selection;
 };
 
 /// sum_j w_j a_j a_j^T over the samples of each worker.
@@ -103,7 +103,7 @@ class HessianThreads {
       reserve(s.difference, n_entries);
       reserve(s.gram, static_cast<std::size_t>(gram));
       reserve(s.selection.indices, n_entries);
-      reserve(s.selection.magnitudes, n_entries);
+      reserve(s.selection.template magnitudes<T>(), n_entries);
       reserve(s.selection.bitmap, n_entries / 64 + 1);
     }
     Pool::run(n, threads, [&](std::int64_t k, int thread) {
@@ -117,8 +117,9 @@ class HessianThreads {
 };
 
 /// Each listed worker sends C(Hessian - estimate), and the estimates and their mean follow.
-template <Compressor C, class T, class Source>
-void learn(const C& compressor, const RandomKey& key, const Source& source,
+/// The compressor keeps as many entries of every vector.
+template <class T, class Source>
+void learn(const Selector& compressor, const RandomKey& key, const Source& source,
            const HessianRound<T>& r, std::int64_t n_workers, int threads,
            HessianThreads<T>& memory) {
   const auto d = static_cast<std::uint32_t>(r.size);
@@ -131,9 +132,10 @@ void learn(const C& compressor, const RandomKey& key, const Source& source,
     source.write(worker, difference, s.gram.data());
     for (std::int64_t i = 0; i < r.size; ++i) difference[i] -= estimate[i];
     r.norms[k] = std::sqrt(dot(difference, difference, r.size));
-    const Indices chosen = compressor.select(std::span<const T>(difference, d), d, key,
-                                             static_cast<std::uint32_t>(worker), s.selection);
-    for (std::size_t j = 0; j < chosen.size(); ++j) {
+    const Draw draw{key, static_cast<std::uint32_t>(worker)};
+    const Selection chosen =
+        compressor.select(std::span<const T>(difference, d), d, draw, s.selection);
+    for (std::uint32_t j = 0; j < chosen.size; ++j) {
       const std::size_t place = static_cast<std::size_t>(k * r.kept) + j;
       const std::uint32_t i = chosen[j];
       const T sent = scaled(difference[i], scale);

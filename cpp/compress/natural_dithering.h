@@ -1,0 +1,58 @@
+// Natural dithering (Horvath et al., arXiv:1905.10988): as random dithering, with the levels 0,
+// 2^(1 - levels), ..., 1/2, 1. omega <= 1/8 + u min(1, u), u = d^(1 / min(p, 2)) 2^(1 - levels).
+#pragma once
+
+#include "compress/random_dithering.h"
+
+namespace buropt {
+
+struct NaturalDithering {
+  static constexpr const char* kName = "NaturalDithering";
+  static constexpr bool kHasHeader = true;
+  static constexpr bool kIsRandom = true;
+
+  std::uint32_t levels;  // at most 255: 2^-254 is far from subnormal numbers
+  Norm norm;
+
+  void check(std::uint32_t) const noexcept {}
+
+  template <class T>
+  std::uint32_t width() const noexcept {
+    return signed_width(levels);
+  }
+
+  template <class T>
+  T header(std::span<const T> x) const noexcept {
+    return norm_of(x, norm);
+  }
+
+  /// Between powers of two by random bits added to the mantissa, as by natural compression.
+  template <class T>
+  std::uint32_t code(T x, T header, BitsOf<T> random) const noexcept {
+    const double part = share(x, header);
+    const std::uint64_t mantissa = std::uint64_t{random} << (64 - kValueBits<T>) >> 12;
+    const std::uint64_t exponent = (std::bit_cast<std::uint64_t>(part) + mantissa) >> 52;
+    const std::uint32_t smallest = kBias + 1 - levels;  // the exponent of the lowest level
+    const bool to_lowest = unit(random) < part * power(kBias + levels - 1);
+    const bool is_small = part < power(smallest);
+    const auto level = is_small ? to_lowest : static_cast<std::uint32_t>(exponent) - smallest + 1;
+    return with_sign(level, x);
+  }
+
+  template <class T>
+  T value(std::uint32_t code, T header) const noexcept {
+    const std::uint32_t level = code >> 1;
+    const double size = level == 0 ? 0 : power(kBias + level - levels);
+    return static_cast<T>(static_cast<double>(header) * ((code & 1) != 0 ? -size : size));
+  }
+
+ private:
+  static constexpr std::uint32_t kBias = 1023;
+
+  /// 2^(exponent - kBias).
+  static double power(std::uint32_t exponent) noexcept {
+    return std::bit_cast<double>(std::uint64_t{exponent} << 52);
+  }
+};
+
+}  // namespace buropt

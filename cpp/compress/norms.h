@@ -1,0 +1,60 @@
+// Norms of vectors, summed in double in an order that does not depend on the machine.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "base/simd.h"
+
+namespace buropt {
+
+/// The sum of f(entry) in eight sums side by side, whatever the registers are.
+template <class T, class F>
+double sum_of(std::span<const T> x, F&& f) noexcept {
+  constexpr std::size_t kSums = 8;
+  std::array<double, kSums> sums{};
+  std::size_t i = 0;
+  for (; i + kSums <= x.size(); i += kSums) {
+    for (std::size_t j = 0; j < kSums; ++j) sums[j] += f(static_cast<double>(x[i + j]));
+  }
+  for (; i < x.size(); ++i) sums[i % kSums] += f(static_cast<double>(x[i]));
+  for (std::size_t half = kSums / 2; half > 0; half /= 2) {
+    for (std::size_t j = 0; j < half; ++j) sums[j] += sums[j + half];
+  }
+  return sums[0];
+}
+
+template <class T>
+double norm_1(std::span<const T> x) noexcept {
+  return sum_of(x, [](double entry) { return std::abs(entry); });
+}
+
+/// The largest magnitude; NaN if there is a NaN.
+template <class T>
+double norm_inf(std::span<const T> x) noexcept {
+  T largest = 0;
+  bool is_nan = false;
+  for (const T entry : x) {
+    is_nan |= entry != entry;
+    largest = std::abs(entry) > largest ? std::abs(entry) : largest;
+  }
+  return is_nan ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(largest);
+}
+
+/// Never below the largest magnitude, and 0 only for zeros: where squares would overflow or vanish,
+/// they are those of x / max |x|.
+template <class T>
+double norm_2(std::span<const T> x) noexcept {
+  const double squares = sum_of(x, [](double entry) { return rounded_product(entry, entry); });
+  if (squares > 0x1p-900 && squares < 0x1p1000) return std::sqrt(squares);
+  const double largest = norm_inf(x);
+  if (!(largest > 0 && largest <= std::numeric_limits<double>::max())) return largest;
+  return largest * std::sqrt(sum_of(x, [largest](double entry) {
+           return rounded_product(entry / largest, entry / largest);
+         }));
+}
+
+}  // namespace buropt

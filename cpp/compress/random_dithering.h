@@ -1,0 +1,73 @@
+// Random dithering, or QSGD with the Euclidean norm (Alistarh et al., arXiv:1610.02132), and what
+// its relatives share.
+//
+// |x_j| / ||x|| is rounded at random, without bias, to a multiple of 1 / levels.
+#pragma once
+
+#include "compress/norms.h"
+#include "compress/quantizer.h"
+
+namespace buropt {
+
+enum class Norm { one, two, inf };
+
+/// Of T, or an infinity; not below the largest magnitude.
+template <class T>
+T norm_of(std::span<const T> x, Norm norm) noexcept {
+  const double size = norm == Norm::one ? norm_1(x) : norm == Norm::two ? norm_2(x) : norm_inf(x);
+  return static_cast<T>(size);
+}
+
+/// |x| as a part of the norm, in [0, 1]; 0 for zeros.
+template <class T>
+double share(T x, T norm) noexcept {
+  return static_cast<double>(std::abs(x)) / static_cast<double>(norm > 0 ? norm : T(1));
+}
+
+/// The sign in the lowest bit, set for negative numbers, and the level above it.
+template <class T>
+std::uint32_t with_sign(std::uint32_t level, T x) noexcept {
+  return level << 1 | static_cast<std::uint32_t>(x < 0 && level > 0);
+}
+
+/// Bits of such a code for levels 0, ..., n: 1 + ceil(log2(n + 1)).
+constexpr std::uint32_t signed_width(std::uint32_t n) noexcept {
+  return 1 + static_cast<std::uint32_t>(std::bit_width(n));
+}
+
+struct RandomDithering {
+  static constexpr const char* kName = "RandomDithering";
+  static constexpr bool kHasHeader = true;
+  static constexpr bool kIsRandom = true;
+
+  std::uint32_t levels;  // below 2^31
+  Norm norm;
+
+  void check(std::uint32_t) const noexcept {}
+
+  template <class T>
+  std::uint32_t width() const noexcept {
+    return signed_width(levels);
+  }
+
+  template <class T>
+  T header(std::span<const T> x) const noexcept {
+    return norm_of(x, norm);
+  }
+
+  template <class T>
+  std::uint32_t code(T x, T header, BitsOf<T> random) const noexcept {
+    const double scaled = rounded_product(share(x, header), static_cast<double>(levels));
+    const auto below = static_cast<std::uint32_t>(static_cast<std::int32_t>(scaled));
+    const bool up = unit(random) < scaled - static_cast<double>(static_cast<std::int32_t>(below));
+    return with_sign(below + up, x);
+  }
+
+  template <class T>
+  T value(std::uint32_t code, T header) const noexcept {
+    const double size = static_cast<double>(static_cast<std::int32_t>(code >> 1)) / levels;
+    return static_cast<T>(static_cast<double>(header) * ((code & 1) != 0 ? -size : size));
+  }
+};
+
+}  // namespace buropt
