@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 HISTORY, RESULT, RUN = "history.jsonl", "result.json", "run.json"
 UNFINISHED = "unfinished"  # killed, or still going
 DAMAGED = "damaged"
+FAR_ABOVE = 1e3
 ALWAYS = ("problem", "data", "optimizer", "seed")  # keys of every table
 UNTOLD = {"verbose", "overwrite", "resume"}  # settings that say nothing about a run
 
@@ -72,8 +73,12 @@ class Run:
 
     @property
     def diverged(self) -> bool:
-        """Whether it ended at numbers that are not finite."""
-        return self.status == "non_finite"
+        """Whether it ended at numbers that are not finite, or a thousand times above its start."""
+        f, gap = self.columns["f"], self.columns["f_gap"]
+        if self.status == "non_finite" or not len(f):
+            return self.status == "non_finite"
+        scale = gap[0] if gap[0] > 0 else max(abs(f[0]), 1.0)
+        return not bool(f[-1] - f[0] <= FAR_ABOVE * scale)  # nor if it is not a number
 
 
 def read_runs(folder: str | PathLike[str]) -> list[Run]:
@@ -162,9 +167,7 @@ def varying_keys(runs: Sequence[Run]) -> list[str]:
 
     def repeats(key: str) -> bool:
         ends = (key.split(".", n)[-1] for n in range(1, key.count(".") + 1))
-        return any(
-            end in varying and varying[key].items() <= varying[end].items() for end in ends
-        )
+        return any(end in varying and varying[key].items() <= varying[end].items() for end in ends)
 
     return [key for key in varying if not repeats(key)]
 

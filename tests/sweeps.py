@@ -1,4 +1,4 @@
-"""Folders of runs as `buropt.run` writes them, made up in a moment, for tests of what reads them."""
+"""Tests read folders of runs as `buropt.run` writes them; these are made up in a moment."""
 
 from __future__ import annotations
 

@@ -28,9 +28,7 @@ def sweep(tmp_path: Path) -> Path:
         config = config_of(seed=seed)
         config["optimizer"] = {"_target_": f"buropt.optim.{name.upper()}", "step": 1.0}
         config["optimizer"] |= {"p": 0.1} if name == "marina" else {}
-        write_run(
-            tmp_path / str(number), config, records(rate, n), choices={"optimizer": name}
-        )
+        write_run(tmp_path / str(number), config, records(rate, n), choices={"optimizer": name})
     return tmp_path
 
 

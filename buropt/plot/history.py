@@ -1,4 +1,4 @@
-"""Pictures of a history. The only module that imports matplotlib."""
+"""The picture of one history."""
 
 from __future__ import annotations
 
