@@ -16,7 +16,18 @@ from pointwise import INF, MANY, NAN, check
 from scipy.special import expit
 
 import buropt as bo
-from buropt.compressors import RandK, TopK
+from buropt.compressors import (
+    NaturalCompression,
+    PermK,
+    PowerSGD,
+    RandK,
+    RandomDithering,
+    RankR,
+    ScaledSign,
+    Sign,
+    TernGrad,
+    TopK,
+)
 from buropt.problems import logistic
 from buropt.random import Key
 
@@ -259,6 +270,46 @@ def test_indices_cost_bits():
     ]:
         assert compressor.bits(d, np.float64) == bits
         assert compressor.compress(x, Key(0)).bits == [bits]
+
+
+def test_draws_depend_on_key_and_worker():
+    x = np.tile(np.arange(1.0, 31.0), (4, 1))
+    for compressor in (RandK(3), RandomDithering(2), NaturalCompression()):
+        values = compressor.compress(x, Key(3, 1)).values
+        np.testing.assert_array_equal(compressor.compress(x[:2], Key(3, 1)).values, values[:2])
+        received = compressor.decode(compressor.encode(x[3], Key(3, 1), 3), 30, float, Key(3, 1), 3)
+        np.testing.assert_array_equal(received, values[3])
+        assert not np.array_equal(compressor.compress(x, Key(3, 2)).values, values)
+    counts = np.count_nonzero(PermK(4).compress(x, Key(3)).values, axis=0)
+    assert counts.tolist() == [1] * 30
+
+
+def test_norms_that_are_not_finite_give_nan_everywhere():
+    largest = np.finfo(np.float64).max
+    for compressor in (RandomDithering(2), TernGrad(), ScaledSign(), RankR(1), PowerSGD(1)):
+        for bad in (NAN, INF, -INF):
+            values = compressor.compress(np.array([[1.0, bad, 0.0, 2.0]]), Key(0)).values
+            np.testing.assert_array_equal(values, np.full((1, 4), NAN))
+    assert np.isnan(RandomDithering(2).compress(np.full((1, 4), largest), Key(0)).values).all()
+
+
+def test_sign_of_zero_and_nan_is_positive():
+    values = Sign().compress(np.array([[0.0, -0.0, NAN, -INF, 2.0]]), Key(0)).values
+    assert values.tolist() == [[1, 1, 1, -1, 1]]
+
+
+def test_natural_compression_at_the_ends_of_the_range():
+    limits = np.finfo(np.float64)
+    x = np.array([[limits.max, -INF, NAN, -0.0, limits.tiny / 2]])
+    for round in range(20):
+        values = NaturalCompression().compress(x, Key(0, round)).values[0]
+        assert np.array([2.0**1023, -INF, NAN, 0.0]).tobytes() == values[:4].tobytes()
+        assert values[4] in (0, limits.tiny)
+
+
+def test_messages_are_filled_with_zero_bits():
+    payload = TernGrad().encode(np.array([1.0, -1.0, 0.0]), Key(0))
+    assert payload == np.array([1.0]).tobytes() + bytes([0b00_00_11_10])
 
 
 def test_metrics_are_not_counted():

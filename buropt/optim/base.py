@@ -192,7 +192,12 @@ class Optimizer(ABC, Generic[S]):
                 f"{type(self).__name__} needs an unbiased compressor and {compressor!r} is biased: "
                 "take EF21 (optimizer=ef21), which is made for it, or RandK (compressor=randk)"
             )
-        if independent and not compressor.independent:
+        if independent:
+            self.require_independent(compressor)
+
+    def require_independent(self, compressor: Compressor) -> None:
+        """Refuse a compressor that draws for all workers together."""
+        if not compressor.independent:
             raise ValueError(
                 f"{type(self).__name__} needs a compressor that every worker draws on its own and "
                 f"{compressor!r} draws for all together: take MARINA (optimizer=marina), which has "

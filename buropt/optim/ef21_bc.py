@@ -55,6 +55,10 @@ class EF21BC(FixedStep[State]):
     compressor: Compressor = IDENTITY
     server_compressor: Compressor = IDENTITY
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require_independent(self.server_compressor)
+
     def theory(self, problem: Problem) -> EF21BC:
         c, d = problem.constants, problem.dim
         alpha = contraction(self.compressor, d)
