@@ -5,6 +5,7 @@
 #include "graph/arena.h"
 #include "graph/epilogue.h"
 #include "graph/fuse.h"
+#include "graph/remember.h"
 
 namespace buropt {
 namespace {
@@ -26,7 +27,7 @@ enum class Stage : std::uint8_t { none, before, tile, after };
 class Planner {
  public:
   Planner(std::shared_ptr<const Graph> graph, std::int64_t max_rows)
-      : joined_(with_epilogues(graph)), g_(*joined_) {
+      : joined_(with_epilogues(with_memories(graph))), g_(*joined_) {
     p_.graph = std::move(graph);
     p_.dtype = g_.nodes.empty() ? DType::float64 : g_.nodes.front().type.dtype;
     p_.max_rows = max_rows;

@@ -128,6 +128,16 @@ void attention_vjp_by_products(const AttentionShape& a, const T* ct, const T* q,
 
 }  // namespace detail
 
+/// Calls f(first problem, lanes) for a register's worth of problems after another.
+template <class T, class F>
+void for_each_lanes(const AttentionShape& a, std::int64_t samples, F&& f) noexcept {
+  const std::int64_t problems = samples * a.heads;
+  for (std::int64_t first = 0; first < problems; first += Pack<T>::size) {
+    const auto count = static_cast<int>(std::min<std::int64_t>(Pack<T>::size, problems - first));
+    f(first, detail::HeadLanes<T>(a, first, count));
+  }
+}
+
 /// Elements of scratch for `attention` or `attention_vjp`.
 template <class T>
 std::int64_t attention_scratch(const AttentionShape& a, bool vjp) noexcept {
@@ -146,12 +156,9 @@ void attention(const AttentionShape& a, std::int64_t samples, const T* qkv, std:
   const std::int64_t problems = samples * a.heads;
   if (a.length == 0) return;
   if (a.in_lanes()) {
-    for (std::int64_t first = 0; first < problems; first += Pack<T>::size) {
-      const auto count = static_cast<int>(std::min<std::int64_t>(Pack<T>::size, problems - first));
-      detail::attention_in_lanes(a, qkv, qkv_sample, detail::HeadLanes<T>(a, first, count), out,
-                                 scratch);
-    }
-    return;
+    return for_each_lanes<T>(a, samples, [&](std::int64_t, const detail::HeadLanes<T>& lanes) {
+      detail::attention_in_lanes(a, qkv, qkv_sample, lanes, out, scratch);
+    });
   }
   for (std::int64_t problem = 0; problem < problems; ++problem) {
     const std::int64_t sample = problem / a.heads;
@@ -169,12 +176,9 @@ void attention_vjp(const AttentionShape& a, std::int64_t samples, const T* ct,
   const std::int64_t problems = samples * a.heads;
   if (a.length == 0) return;
   if (a.in_lanes()) {
-    for (std::int64_t first = 0; first < problems; first += Pack<T>::size) {
-      const auto count = static_cast<int>(std::min<std::int64_t>(Pack<T>::size, problems - first));
-      detail::attention_vjp_in_lanes(a, ct, ct_sample, qkv, qkv_sample,
-                                     detail::HeadLanes<T>(a, first, count), out, scratch);
-    }
-    return;
+    return for_each_lanes<T>(a, samples, [&](std::int64_t, const detail::HeadLanes<T>& lanes) {
+      detail::attention_vjp_in_lanes(a, ct, ct_sample, qkv, qkv_sample, lanes, out, scratch);
+    });
   }
   for (std::int64_t problem = 0; problem < problems; ++problem) {
     const std::int64_t sample = problem / a.heads;

@@ -1,8 +1,8 @@
 // attention {"n_heads"}, {"causal"} on packed rows: qkv (T, 3 C) -> (T, C).
 //
 // Row t holds q, k and v of position t, each of C = n_heads * width columns, head after head. The
-// cotangent of qkv is packed alike, and computed from qkv again: the weights cost less than keeping
-// them.
+// cotangent of qkv is packed alike, and computed from qkv again, unless the planner has the weights
+// of short rows kept (graph/remember.h).
 #include "math/attention.h"
 
 #include <limits>

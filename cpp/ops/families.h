@@ -46,6 +46,7 @@ std::vector<Op> cross_entropy_ops();
 std::vector<Op> normalization_ops();
 std::vector<Op> layer_norm_affine_ops();
 std::vector<Op> attention_ops();
+std::vector<Op> attention_memory_ops();
 std::vector<Op> patches_ops();
 
 }  // namespace buropt

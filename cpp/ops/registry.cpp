@@ -51,6 +51,7 @@ struct Registry {
              normalization_ops,
              layer_norm_affine_ops,
              attention_ops,
+             attention_memory_ops,
              patches_ops,
          }) {
       for (const Op& record : family()) {
