@@ -323,6 +323,18 @@ def triangle_products(triangles: Annotated[NDArray[numpy.float32], dict(shape=(N
 def triangle_products(triangles: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', writable=False)], x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C')]) -> None:
     """out (k, d) <- A_k x for the packed triangles of the A_k."""
 
+class WorkerEntries:
+    """Entries of the gradients of workers of a sparse linear model."""
+
+    def __init__(self, dtype: str, dim: int, n_samples: int, csr: list, shards: list, threads: int) -> None: ...
+
+    @property
+    def has_patterns(self) -> bool: ...
+
+    def products(self, x: object, out: object) -> None: ...
+
+    def entries(self, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], s: object, t: object | None, share: float, out: object) -> None: ...
+
 class Value:
     """
     A number that remembers how it was computed, with micrograd's interface.

@@ -21,6 +21,8 @@ class LinearModel:
     ----------
     features : (list, list)
         The rows a_j, as one dense array or one CSR matrix (values, columns, row starts).
+    is_sparse : bool
+        Which of the two they are.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class LinearModel:
         only = samples._replace(arrays=(samples.arrays[self._row - 1],))
         _, dense, csr = objective.sources(only)
         self.features = dense, csr
+        self.is_sparse = not dense
 
     @classmethod
     def of(cls, objective: Objective, samples: OracleData, threads: int) -> LinearModel | None:
@@ -46,11 +49,26 @@ class LinearModel:
         loss = _core.linear_loss(objective.functions.graph)
         return None if loss is None else cls(loss, objective, samples, threads)
 
+    def slopes(self, x: Array, products: Array | None = None) -> Array:
+        """phi'(a_j'x, y_j) of all samples, shape (n_samples,).
+
+        `products`, the a_j'x, are used in place of x where they are known.
+        """
+        if products is None:
+            return _first(self._slopes([x], None, None, 1.0, [None]))
+        return _first(self._slopes_of_products([products], None, None, 1.0, [None]))
+
     def curvatures(self, x: Array) -> Array:
         """phi''(a_j'x, y_j) of all samples, shape (n_samples,)."""
-        results: Any = self._curvatures([x], None, None, 1.0, [None])
-        curvatures: Array = results[0]
-        return curvatures
+        return _first(self._curvatures([x], None, None, 1.0, [None]))
+
+    @cached_property
+    def _slopes(self) -> _core.Query:
+        return self._compile(self._slope, True)
+
+    @cached_property
+    def _slopes_of_products(self) -> _core.Query:
+        return self._compile(self._slope, False)
 
     @cached_property
     def _curvatures(self) -> _core.Query:
@@ -58,18 +76,25 @@ class LinearModel:
         z = alone.input("z", ())
         others = [alone.input(f"y[{k}]", ()) for k in self._others]
         (slope,) = alone.add_graph(self._slope, [z, *others])
-        curvature = alone.build(alone.grad(slope, [z]), ["curvature"])
+        return self._compile(alone.build(alone.grad(slope, [z]), ["curvature"]), True)
 
+    def _compile(self, function: _core.Graph, of_x: bool) -> _core.Query:
+        """A function of (a_j'x, y_j) for each sample, of x or of the products."""
         objective = self._objective.copy()
         builder, data = objective.builder, objective.data
-        product = builder.emit("matmul", [data[self._row - 1], objective.params[0]])
-        inputs = [product, *(data[k - 1] for k in self._others)]
-        (of_samples,) = builder.add_graph(curvature, inputs)
-        graph = builder.build([builder.emit("to_batched", [of_samples])], ["curvatures"])
         roles, dense, csr = objective.sources(self._samples)
+        if of_x:
+            argument: tuple[str, tuple[int, ...], bool] = ("x", (objective.spec.dim,), False)
+            product = builder.emit("matmul", [data[self._row - 1], objective.params[0]])
+        else:
+            argument = ("z", (), True)
+            product = builder.input("z", (), True)
+            roles.append(("rows", 0, 0))
+        inputs = [product, *(data[k - 1] for k in self._others)]
+        (of_samples,) = builder.add_graph(function, inputs)
         return _core.Query(
-            graph,
-            [("x", (objective.spec.dim,), False)],
+            builder.build([builder.emit("to_batched", [of_samples])], ["out"]),
+            [argument],
             [("out", (), True)],
             roles,
             [(0, 0)],
@@ -78,3 +103,8 @@ class LinearModel:
             self._samples.n,
             self._threads,
         )
+
+
+def _first(results: Any) -> Array:
+    array: Array = results[0]
+    return array

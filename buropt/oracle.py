@@ -20,7 +20,7 @@ from buropt.description import Description
 from buropt.html import facts
 from buropt.objective import Array, Loss, Objective, Parts
 from buropt.oracle_data import OracleData, check_real, nbytes, read_data, read_shards
-from buropt.oracle_hessians import OracleHessians
+from buropt.oracle_entries import OracleEntries
 from buropt.oracle_workers import OracleWorkers
 from buropt.tree import check_plain, flatten
 
@@ -85,7 +85,7 @@ def compile(
     return Oracle(objective, vector, samples, weights, threads, workers)
 
 
-class Oracle(OracleHessians, OracleWorkers):
+class Oracle(OracleEntries, OracleWorkers):
     """Values and gradients of a compiled objective. Made by `buropt.compile`.
 
     A point `x` is an array of shape (dim,) (or of x0's own shape); gradients have the shape of `x`.

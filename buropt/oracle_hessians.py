@@ -19,7 +19,7 @@ from buropt.objective import Array
 from buropt.oracle_queries import ROWS, OracleQueries
 from buropt.triangle import matrix, triangle, triangle_size
 
-_ONE_SAMPLE = np.zeros(1, np.int64)  # of a program that no sample has a part in
+ONE_SAMPLE = np.zeros(1, np.int64)  # of a program that no sample has a part in
 
 
 class Learned(NamedTuple):
@@ -179,7 +179,7 @@ class OracleHessians(OracleQueries):
         for first in range(0, self.dim, ROWS):
             rows = np.eye(ROWS, self.dim, first, dtype=self.dtype)
             n = min(ROWS, self.dim - first)
-            hessian[first : first + n] = self._ask(products, [at, rows], _ONE_SAMPLE, None)[:n]
+            hessian[first : first + n] = self._ask(products, [at, rows], ONE_SAMPLE, None)[:n]
         result = triangle(hessian)
         if self._queries.penalty_is_quadratic:
             self._fixed_penalty = result

@@ -55,6 +55,19 @@ class Queries:
 
         return self._find(("penalty_products", count), make)
 
+    def penalty_gradient(self) -> _core.Query:
+        """Of x: the regularizer's gradient."""
+
+        def make() -> _core.Query:
+            objective = self._objective.copy()
+            if objective.penalty is None:
+                raise ValueError("there is no regularizer")
+            outputs = objective.builder.grad(objective.penalty, objective.params)
+            places = [(0, offset) for offset in self._offsets]
+            return self._compile(objective, outputs, places, ("out", (self._dim,), False))
+
+        return self._find(("penalty_gradient",), make)
+
     def slope(self, weighted: bool) -> _core.Query:
         """Of (x, v): the derivative of the objective along v, forward mode."""
 

@@ -51,6 +51,7 @@ PYTHON_LAYERS = {
     "triangle": {"_core"},
     "linear_model": {"_core", "objective", "oracle_data"},
     "oracle_hessians": {"_core", "linear_model", "objective", "oracle_queries", "triangle"},
+    "oracle_entries": {"_core", "objective", "oracle_hessians"},
     "oracle_queries": {
         "_core",
         "linearized",
@@ -70,7 +71,7 @@ PYTHON_LAYERS = {
         "html",
         "objective",
         "oracle_data",
-        "oracle_hessians",
+        "oracle_entries",
         "oracle_workers",
         "saving",
         "tree",

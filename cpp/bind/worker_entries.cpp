@@ -1,0 +1,147 @@
+// _core.WorkerEntries: chosen entries of the workers' gradients of a linear model over sparse rows.
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <mutex>
+#include <optional>
+#include <variant>
+
+#include "bind/gil.h"
+#include "bind/samples.h"
+#include "bind/topics.h"
+#include "inner/columns.h"
+#include "inner/patterns.h"
+
+namespace buropt {
+namespace {
+
+using namespace nb::literals;
+
+using Integers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+struct Parts {
+  using Number = T;
+
+  WorkerColumns<T> columns;
+  std::optional<RowPatterns<T>> patterns;
+  std::vector<T> table;
+  std::mutex mutex;  ///< of the table
+
+  Parts(const CsrData& a, std::int64_t n, std::int64_t d, std::span<const Batch> workers)
+      : columns(a, d, workers), patterns(RowPatterns<T>::find(a, n, d)) {
+    if (patterns) table.resize(patterns->table_size());
+  }
+};
+
+class WorkerEntries {
+ public:
+  WorkerEntries(const std::string& dtype, std::int64_t dim, std::int64_t n_samples,
+                const nb::list& csr, const nb::list& shards, int threads)
+      : dtype_(dtype == "float32" ? DType::float32 : DType::float64),
+        d_(dim),
+        samples_(dtype_, n_samples, nb::list(), csr),
+        threads_(threads) {
+    const std::vector<Batch> workers = samples_.split(shards);
+    dispatch(dtype_, [&](auto zero) {
+      using T = decltype(zero);
+      parts_ = std::make_unique<Parts<T>>(samples_.data().csr.at(0), n_samples, d_, workers);
+    });
+  }
+  WorkerEntries(const WorkerEntries&) = delete;
+  WorkerEntries& operator=(const WorkerEntries&) = delete;
+
+  /// Whether `products` knows a quicker way than over all entries.
+  bool has_patterns() const {
+    return std::visit([](const auto& parts) { return parts->patterns.has_value(); }, parts_);
+  }
+
+  /// out (n_samples,) = A x.
+  void products(nb::handle x, nb::handle out) {
+    visit([&](auto& parts) {
+      using T = typename std::remove_cvref_t<decltype(parts)>::Number;
+      if (!parts.patterns) raise(ErrorKind::value, "these rows do not repeat each other");
+      nb::object holder;
+      const T* at = read<T>(x, d_, holder, "x");
+      T* to = reinterpret_cast<T*>(write_array(out, dtype_, Shape{samples_.n()}, "out"));
+      without_gil([&] {
+        const std::lock_guard lock(parts.mutex);
+        parts.patterns->times(at, to, parts.table.data(), threads_);
+      });
+    });
+  }
+
+  /// out (total,) = share times entries of A_i^T (s - t), with t = 0 for None: those that indices
+  /// (total,) lists between starts[i] and starts[i + 1] for worker i.
+  void entries(Integers starts, Integers indices, nb::handle s, nb::handle t, double share,
+               nb::handle out) {
+    visit([&](auto& parts) {
+      using T = typename std::remove_cvref_t<decltype(parts)>::Number;
+      const auto n = static_cast<std::int64_t>(parts.columns.n_workers());
+      const auto total = static_cast<std::int64_t>(indices.shape(0));
+      const std::int64_t* first = starts.data();
+      if (static_cast<std::int64_t>(starts.shape(0)) != n + 1 || first[0] != 0 ||
+          first[n] != total || !std::is_sorted(first, first + n + 1)) {
+        raise(ErrorKind::value, "starts must ascend from 0 to %lld in %lld steps",
+              static_cast<long long>(total), static_cast<long long>(n));
+      }
+      const std::int64_t* list = indices.data();
+      for (std::int64_t j = 0; j < total; ++j) {
+        if (list[j] >= 0 && list[j] < d_) continue;
+        raise(ErrorKind::index, "indices contains %lld, but coordinates go from 0 to %lld",
+              static_cast<long long>(list[j]), static_cast<long long>(d_ - 1));
+      }
+      nb::object s_holder, t_holder;
+      const T* plus = read<T>(s, samples_.n(), s_holder, "s");
+      const T* minus = t.is_none() ? nullptr : read<T>(t, samples_.n(), t_holder, "t");
+      T* to = reinterpret_cast<T*>(write_array(out, dtype_, Shape{total}, "out"));
+      without_gil([&] {
+        Pool::run(n, threads_, [&](std::int64_t i, int) {
+          for (std::int64_t j = first[i]; j < first[i + 1]; ++j) {
+            to[j] = static_cast<T>(share) *
+                    parts.columns.entry(list[j], static_cast<std::size_t>(i), plus, minus);
+          }
+        });
+      });
+    });
+  }
+
+ private:
+  template <class F>
+  void visit(const F& f) {
+    std::visit([&](auto& parts) { f(*parts); }, parts_);
+  }
+
+  template <class T>
+  static const T* read(nb::handle array, std::int64_t size, nb::object& holder, const char* name) {
+    Shape shape;
+    const std::byte* data = read_array(array, kDTypeOf<T>, shape, holder, name);
+    if (!(shape == Shape{size})) {
+      raise(ErrorKind::value, "%s must have shape %s, got %s", name, Shape{size}.str().c_str(),
+            shape.str().c_str());
+    }
+    return reinterpret_cast<const T*>(data);
+  }
+
+  DType dtype_;
+  std::int64_t d_;
+  Samples samples_;
+  int threads_;
+  std::variant<std::unique_ptr<Parts<float>>, std::unique_ptr<Parts<double>>> parts_;
+};
+
+}  // namespace
+
+void bind_worker_entries(nb::module_& m) {
+  nb::class_<WorkerEntries>(m, "WorkerEntries",
+                            "Entries of the gradients of workers of a sparse linear model.")
+      .def(nb::init<const std::string&, std::int64_t, std::int64_t, const nb::list&,
+                    const nb::list&, int>(),
+           "dtype"_a, "dim"_a, "n_samples"_a, "csr"_a, "shards"_a, "threads"_a)
+      .def_prop_ro("has_patterns", &WorkerEntries::has_patterns)
+      .def("products", &WorkerEntries::products, "x"_a, "out"_a)
+      .def("entries", &WorkerEntries::entries, "starts"_a, "indices"_a, "s"_a, "t"_a.none(),
+           "share"_a, "out"_a);
+}
+
+}  // namespace buropt
