@@ -141,6 +141,7 @@ NEVER_GRADIENT_DESCENT = {
         "lkatyusha",
         "adiana",
         "fednl",
+        "fednl_pp",
     ),
     *(name for name in METHODS if name.startswith("scipy_")),
 }

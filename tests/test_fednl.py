@@ -11,9 +11,11 @@ import pytest
 from methods import random_quadratic, run, solution_of, squared
 
 from buropt.compressors import Identity, RandK, TopK
-from buropt.optim import FedNL, Newton
+from buropt.optim import FedNL, FedNLPP, Newton
 from buropt.optim.fednl import solve_above
+from buropt.optim.sampling import participants
 from buropt.problems import Problem, logistic, nonconvex_logistic
+from buropt.random import Key
 from buropt.triangle import matrix, triangle
 
 
@@ -110,3 +112,64 @@ def test_costs_of_ten_rounds() -> None:
     assert problem.counters.sample_grads == 60 * (5 + 10 * (1 + 5))
     assert problem.counters.bits_up == 64 * 15 + 10 * (64 * 6 + 3 * (64 + 4))
     assert problem.counters.bits_down == 10 * 64 * 5
+
+
+# Partial participation
+
+
+def test_everybody_and_nothing_lost_is_newton() -> None:
+    problem = data()
+    states = run(FedNLPP(clients=4, compressor=Identity()), problem, 6)
+    newton = run(Newton(), problem, 6)
+    for state, other in zip(states, newton, strict=True):
+        np.testing.assert_allclose(state.x, other.x, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("hessian_start", [True, False])
+@pytest.mark.parametrize("compressor", [TopK(3), RandK(5)], ids=repr)
+def test_states_of_the_workers_are_what_the_paper_says(
+    hessian_start: bool, compressor: Any
+) -> None:
+    """H_i from whole matrices, l_i and g_i at the points where the workers took part last."""
+    problem = data()
+    method = FedNLPP(clients=2, hessian_start=hessian_start, compressor=compressor)
+    states = run(method, problem, 12)
+    oracle, alpha = problem.oracle, method.theory(problem).alpha
+    start = triangle(oracle.worker_hessians(problem.x0))
+    H_i = start if hessian_start else np.zeros_like(start)
+    points = np.tile(problem.x0, (4, 1))
+    for number, state in enumerate(states[1:], start=1):
+        key = Key(0, number)
+        S = participants(problem, 2, key)
+        differences = triangle(oracle.worker_hessians(state.x)) - H_i
+        H_i = H_i.copy()
+        H_i[S] += alpha * compressor.compress(differences, key).values[S]
+        points[S] = state.x
+        np.testing.assert_allclose(np.asarray(state.H_i), H_i, atol=1e-13)
+        full = matrix(H_i, 5)
+        for i, w in enumerate(points):
+            error = np.linalg.norm(full[i] - oracle.worker_hessians(w)[i])
+            assert state.l_i[i] == pytest.approx(error, abs=1e-13)
+            model = full[i] @ w + error * w - oracle.worker_grads(w)[i]
+            np.testing.assert_allclose(state.g_i[i], model, atol=1e-12)
+    H, g = matrix(np.asarray(states[4].H_i).mean(axis=0), 5), states[4].g_i.mean(axis=0)
+    shifted = H + states[4].l_i.mean() * np.eye(5)
+    np.testing.assert_allclose(states[5].x, np.linalg.solve(shifted, g), rtol=1e-9)
+
+
+@pytest.mark.parametrize("hessian_start", [True, False])
+@pytest.mark.parametrize("compressor", [TopK(3), RandK(5)], ids=repr)
+def test_a_quarter_of_the_workers_converge(hessian_start: bool, compressor: Any) -> None:
+    problem = data()
+    method = FedNLPP(clients=1, hessian_start=hessian_start, compressor=compressor)
+    assert problem.metrics(run(method, problem, 300)[-1].x)[1] < 1e-24
+
+
+def test_costs_of_participants() -> None:
+    problem = data()
+    run(FedNLPP(clients=2, compressor=TopK(3)), problem, 10)
+    assert problem.counters.sample_grads == 60 * (5 + 1) + 10 * 30 * (1 + 5)
+    assert problem.counters.bits_up == 64 * (15 + 6) + 10 * 0.5 * (64 * 6 + 3 * (64 + 4))
+    assert problem.counters.bits_down == 10 * 64 * 5
+    with pytest.raises(ValueError, match=r"FedNLPP\.clients=5 is more than the 4 workers"):
+        FedNLPP(clients=5).theory(problem)

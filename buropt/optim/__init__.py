@@ -23,6 +23,7 @@ from buropt.optim.ef21_sgdm import EF21SGD, EF21SGDM
 from buropt.optim.ef21_w import EF21W
 from buropt.optim.fedavg import FedAvg
 from buropt.optim.fednl import FedNL
+from buropt.optim.fednl_pp import FedNLPP
 from buropt.optim.frecon import FRECON
 from buropt.optim.gd import GD
 from buropt.optim.heavy_ball import HeavyBall
@@ -94,6 +95,7 @@ __all__ = [
     "Diana",
     "FedAvg",
     "FedNL",
+    "FedNLPP",
     "FixedStep",
     "HeavyBall",
     "Katyusha",

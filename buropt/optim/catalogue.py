@@ -37,7 +37,7 @@ FAMILIES = {
         *(f"ThreePCv{version}" for version in range(1, 6)),
     ),
     "Local steps": ("FedAvg", "Scaffold", "ProxSkip"),
-    "Compressed Hessians": ("FedNL",),
+    "Compressed Hessians": ("FedNL", "FedNLPP"),
 }
 HEAD = """# Methods
 

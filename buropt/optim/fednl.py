@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -87,9 +87,9 @@ class FedNL(Optimizer[State]):
             mu = problem.constants.mu
             if mu == 0:
                 raise self.no_theorem("mu = 0; give optimizer.mu, or write optimizer.option=B")
-        if not problem.constants.convex:
-            raise self.no_theorem("it is not known to be convex; take optimizer=cubic_newton")
-        return self.settled_with(problem, mu=mu, alpha=shift_step(self, problem.dim))
+        require_convex(self, problem)
+        alpha = shift_step(self.alpha, self.compressor, problem.dim)
+        return self.settled_with(problem, mu=mu, alpha=alpha)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
         return State(x0, Estimates.start(problem, x0, self.hessian_start))
@@ -120,14 +120,18 @@ class FedNL(Optimizer[State]):
         return s
 
 
-def shift_step(method: FedNL, dim: int) -> float:
+def require_convex(method: Optimizer[Any], problem: Problem) -> None:
+    """Refuse a problem that Newton steps may lead to a saddle point of."""
+    if not problem.constants.convex:
+        raise method.no_theorem("it is not known to be convex; take optimizer=cubic_newton")
+
+
+def shift_step(alpha: float | None, compressor: Compressor, dim: int) -> float:
     """The step alpha of the estimates: as given, or 1 for contractive, 1/(1 + omega) otherwise."""
-    size = triangle_size(dim)
-    compressor = method.compressor
-    if method.alpha is not None:
-        return method.alpha
-    alpha = contraction(compressor, size)
-    return alpha if compressor.unbiased else 1.0
+    if alpha is not None:
+        return alpha
+    contracts = contraction(compressor, triangle_size(dim))
+    return contracts if compressor.unbiased else 1.0
 
 
 def newton_step(H: Array, shift: float, g: Array) -> Array:

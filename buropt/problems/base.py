@@ -334,8 +334,8 @@ class Problem:
         """Every worker sends one bit."""
         self.counters.bits_up += 1
 
-    def send_entries(self, n_entries: int) -> None:
-        """Every worker sends so many numbers, whose places the server knows."""
+    def send_entries(self, n_entries: float) -> None:
+        """Every worker sends so many numbers, whose places the server knows; or s of n, s/n."""
         self.counters.bits_up += n_entries * 8 * self.x0.dtype.itemsize
 
     def broadcast(self, n_vectors: int = 1) -> None:
