@@ -152,7 +152,7 @@ def test_states_of_the_workers_are_what_the_paper_says(
             assert state.l_i[i] == pytest.approx(error, abs=1e-13)
             model = full[i] @ w + error * w - oracle.worker_grads(w)[i]
             np.testing.assert_allclose(state.g_i[i], model, atol=1e-12)
-    H, g = matrix(np.asarray(states[4].H_i).mean(axis=0), 5), states[4].g_i.mean(axis=0)
+    H, g = matrix(states[4].H, 5), states[4].g_i.mean(axis=0)
     shifted = H + states[4].l_i.mean() * np.eye(5)
     np.testing.assert_allclose(states[5].x, np.linalg.solve(shifted, g), rtol=1e-9)
 

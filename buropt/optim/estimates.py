@@ -25,40 +25,32 @@ class _Undo(NamedTuple):
     replaced: Array  # (workers, kept)
 
 
+class Learning(NamedTuple):
+    """What `Estimates.learned` gives."""
+
+    H_i: Estimates
+    H: Array
+    before: Array
+    after: Array
+
+
 class Estimates:
-    """The H_i of all workers, as triangles (n, d(d+1)/2), and their mean.
+    """The H_i of all workers, as triangles (n, d(d+1)/2).
 
     They are many numbers, and a round changes few of them. So the newest version holds the memory,
     and every older one only what has changed since; whoever asks an old version for its numbers
     gets a copy.
-
-    Attributes
-    ----------
-    mean : ndarray, shape (d(d+1)/2,)
-        Kept by the server: it grows by the mean message.
     """
 
-    def __init__(self, rows: Array, mean: Array) -> None:
-        self.mean = mean
+    def __init__(self, rows: Array) -> None:
         self._rows: Array | None = rows
         self._undo: _Undo | None = None
-
-    @classmethod
-    def start(cls, problem: Problem, x0: Array, exact: bool) -> Estimates:
-        """The Hessians at x0, sent as they are, or zeros."""
-        size = triangle_size(problem.dim)
-        if not exact:
-            rows = np.zeros((problem.n_workers, size), x0.dtype)
-            return cls(rows, np.zeros(size, x0.dtype))
-        problem.send_entries(size)
-        rows = problem.worker_triangles(x0)
-        return cls(rows, mean(rows))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.rows(), dtype)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Estimates, (self.rows(), self.mean)
+        return Estimates, (self.rows(),)
 
     def rows(self) -> Array:
         """The triangles (n, d(d+1)/2); not to be written to."""
@@ -80,32 +72,49 @@ class Estimates:
         self,
         problem: Problem,
         x: Array,
+        H: Array,
         compressor: Compressor,
         alpha: float,
         key: Key,
         workers: Index | None = None,
-    ) -> tuple[Estimates, Array, Array]:
+    ) -> Learning:
         """H_i + alpha C(hess f_i(x) - H_i), for all workers or some, each sending its message.
+
+        Parameters
+        ----------
+        H : ndarray, shape (d(d+1)/2,)
+            The mean of the estimates, which the server keeps: it grows by the mean message.
 
         Returns
         -------
-        estimates : Estimates
+        H_i : Estimates
+        H : ndarray, shape (d(d+1)/2,)
         before, after : ndarray, shape (n,) or (len(workers),)
             |hess f_i(x) - H_i|_F of these workers, with the old and with the new estimates.
         """
         rows = self.rows()
         chosen = np.arange(problem.n_workers) if workers is None else workers
         if isinstance(compressor, TopK | RandK):
-            newer = Estimates(rows, self.mean.copy())
-            learned = problem.learn_hessians(x, compressor, alpha, rows, newer.mean, key, chosen)
+            newer, mean_after = Estimates(rows), H.copy()
+            learned = problem.learn_hessians(x, compressor, alpha, rows, mean_after, key, chosen)
             self._rows = None
             self._undo = _Undo(newer, chosen, learned.indices, learned.replaced)
-            return newer, learned.norms, learned.errors
+            return Learning(newer, mean_after, learned.norms, learned.errors)
         differences = np.zeros_like(rows)
         differences[chosen] = problem.worker_triangles(x, chosen) - rows[chosen]
         sent = alpha * problem.send(compressor, differences, key, workers)
         before, after = norms(differences[chosen]), norms((differences - sent)[chosen])
-        return Estimates(rows + sent, self.mean + mean(sent)), before, after
+        return Learning(Estimates(rows + sent), H + mean(sent), before, after)
+
+
+def first_estimates(problem: Problem, x0: Array, exact: bool) -> tuple[Estimates, Array]:
+    """The Hessians at x0, sent as they are, or zeros; and their mean."""
+    size = triangle_size(problem.dim)
+    if not exact:
+        return Estimates(np.zeros((problem.n_workers, size), x0.dtype)), np.zeros(size, x0.dtype)
+    problem.send_entries(size)
+    rows = problem.worker_triangles(x0)
+    return Estimates(rows), mean(rows)
 
 
 def norms(rows: Array) -> Array:

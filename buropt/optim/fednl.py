@@ -11,7 +11,7 @@ from buropt.compressors import Compressor
 from buropt.optim.armijo import MOST_TRIALS, rounding_of
 from buropt.optim.base import IDENTITY, Array, Optimizer
 from buropt.optim.contractive import contraction
-from buropt.optim.estimates import Estimates
+from buropt.optim.estimates import Estimates, first_estimates
 from buropt.optim.newton import solve
 from buropt.triangle import matrix, solve_shifted, triangle_size
 
@@ -23,10 +23,11 @@ Option: TypeAlias = Literal["A", "B"]
 
 
 class State(NamedTuple):
-    """Iterate x (d,) and the estimates H_i of the workers' Hessians."""
+    """Iterate x (d,), the estimates H_i of the workers' Hessians, and their mean H (d(d+1)/2,)."""
 
     x: Array
     H_i: Estimates
+    H: Array
 
 
 @dataclass(frozen=True)
@@ -92,23 +93,23 @@ class FedNL(Optimizer[State]):
         return self.settled_with(problem, mu=mu, alpha=alpha)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
-        return State(x0, Estimates.start(problem, x0, self.hessian_start))
+        return State(x0, *first_estimates(problem, x0, self.hessian_start))
 
     def step(self, problem: Problem, state: State, key: Key) -> State:
         if self.alpha is None:
             raise self.unsettled("alpha")
-        x, H = state.x, state.H_i.mean
+        x, H = state.x, state.H
         problem.broadcast()
         f, g = problem.value_and_grad(x)
         problem.send_dense()
         problem.send_entries(1)
-        H_i, l_i, _ = state.H_i.learned(problem, x, self.compressor, self.alpha, key)
+        learned = state.H_i.learned(problem, x, H, self.compressor, self.alpha, key)
         if self.option == "A":
             d = projected_step(H, self.mu or 0.0, g)
         else:
-            d = newton_step(H, float(np.mean(l_i)), g)
+            d = newton_step(H, float(np.mean(learned.before)), g)
         s = self._search(problem, x, f, g, d) if self.line_search else 1.0
-        return State(x + s * d, H_i)
+        return State(x + s * d, learned.H_i, learned.H)
 
     def _search(self, problem: Problem, x: Array, f: float, g: Array, d: Array) -> float:
         s, slope = 1.0, 0.5 * float(g @ d)

@@ -9,7 +9,7 @@ import numpy as np
 
 from buropt.compressors import Compressor
 from buropt.optim.base import IDENTITY, Array, Optimizer, mean
-from buropt.optim.estimates import Estimates, norms
+from buropt.optim.estimates import Estimates, first_estimates, norms
 from buropt.optim.fednl import newton_step, require_convex, shift_step
 from buropt.optim.sampling import participants, require_clients
 from buropt.triangle import products
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 
 class State(NamedTuple):
-    """Iterate x (d,), estimates H_i, their errors l_i (n,), and the workers' vectors g_i (n, d)."""
+    """Iterate x (d,), estimates H_i with their mean H, errors l_i (n,), and vectors g_i (n, d)."""
 
     x: Array
     H_i: Estimates
+    H: Array
     l_i: Array
     g_i: Array
 
@@ -83,7 +84,7 @@ class FedNLPP(Optimizer[State]):
         return self.settled_with(problem, alpha=alpha, clients=clients)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
-        H_i = Estimates.start(problem, x0, self.hessian_start)
+        H_i, H = first_estimates(problem, x0, self.hessian_start)
         problem.send_dense()
         problem.send_entries(1)
         if self.hessian_start:
@@ -91,19 +92,21 @@ class FedNLPP(Optimizer[State]):
         else:
             l_i = norms(problem.worker_triangles(x0))
         g_i = products(H_i.rows(), x0) + l_i[:, None] * x0 - problem.worker_grads(x0)
-        return State(x0, H_i, l_i, g_i)
+        return State(x0, H_i, H, l_i, g_i)
 
     def step(self, problem: Problem, state: State, key: Key) -> State:
         if self.alpha is None or self.clients is None:
             raise self.unsettled("alpha" if self.alpha is None else "clients")
-        x = -newton_step(state.H_i.mean, float(np.mean(state.l_i)), mean(state.g_i))
+        x = -newton_step(state.H, float(np.mean(state.l_i)), mean(state.g_i))
         problem.broadcast()
         S = participants(problem, self.clients, key)
-        H_i, _, errors = state.H_i.learned(problem, x, self.compressor, self.alpha, key, S)
+        H_i, H, _, errors = state.H_i.learned(
+            problem, x, state.H, self.compressor, self.alpha, key, S
+        )
         problem.send_dense(len(S) / problem.n_workers)
         problem.send_entries(len(S) / problem.n_workers)
         l_i, g_i = state.l_i.copy(), state.g_i.copy()
         l_i[S] = errors
         grads = problem.local_grads(np.tile(x, (len(S), 1)), S)
         g_i[S] = products(H_i.rows()[S], x) + errors[:, None] * x - grads
-        return State(x, H_i, l_i, g_i)
+        return State(x, H_i, H, l_i, g_i)
