@@ -41,8 +41,8 @@ class SVRG(FixedStep[State]):
     Parameters
     ----------
     m : int, optional
-        Steps of an epoch; None: 50 Lmax/mu, at most 2N (what the paper's experiments take), and 2N
-        if mu = 0.
+        Steps of an epoch; None: 50 Lmax/mu, at most 2N/batch_size (two passes, which the paper's
+        experiments take), and that if mu = 0.
     batch_size : int
         Without replacement.
     restart : {"last", "random"}
@@ -75,7 +75,7 @@ class SVRG(FixedStep[State]):
         L, mu = problem.constants.L_sample_max, problem.constants.mu
         m = self.m
         if m is None:
-            m = 2 * problem.n_samples
+            m = math.ceil(2 * problem.n_samples / self.batch_size)
             m = m if mu == 0 else min(m, math.ceil(50 * L / mu))
         return self.settled(problem, 1 / (10 * L), m=m)
 
