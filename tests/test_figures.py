@@ -154,9 +154,28 @@ def test_panels_scales_and_formats(sweep: Path, drawn: list[Figure], tmp_path: P
     assert drawn[2].axes[0].get_legend() is None
 
 
+def test_a_panel_for_each_value(sweep: Path, drawn: list[Figure], tmp_path: Path) -> None:
+    words = ["--panels", "compressor.k", "--size", "2", "1.5", "--out", str(tmp_path / "fig.png")]
+    assert main([str(sweep), *words]) == 0
+    left, right = drawn[0].axes
+    assert (left.get_title(), right.get_title()) == ("k = 1", "k = 5")
+    assert left.get_legend_handles_labels()[1] == ["gd", "marina"]
+    colours = [[line.get_color() for line in axes.lines[:2]] for axes in (left, right)]
+    assert colours == [[LIGHT[0], LIGHT[1]]] * 2
+    assert drawn[0].get_size_inches().tolist() == [4, 1.5]
+    (legend,) = drawn[0].legends
+    told = [text.get_text() for text in legend.get_texts()]
+    assert told == ["gd", "marina", "marina (1 of 3 diverged)"]
+    assert main([str(sweep), *words, "--panels", "seed", "--y", "gap", "grad"]) == 0
+    assert len(drawn[1].axes) == 6
+    assert main([str(sweep), *words, "--panels", "seed"]) == 0
+    assert len(drawn[2].axes) == 3
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["--panels", "optimiser"], "optimiser is not a setting of these runs"),
         (["--y", "grad_nrom_sq"], "y grad_nrom_sq is not a column: did you mean grad_norm_sq"),
         (["--x", "bit"], "x bit is not a column: did you mean bits"),
         (["--hue", "optimiser"], "optimiser is not a setting of these runs: did you mean optimiz"),

@@ -30,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
         help=f"{', '.join(MEASURES)}: one panel each (default: grad_norm_sq)",
     )
     found.add_argument("--hue", metavar="KEY", help="colour by this setting, e.g. optimizer")
+    found.add_argument("--panels", metavar="KEY", help="a panel for each value of this setting")
     found.add_argument(
         "--filter",
         nargs="+",
@@ -87,6 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             x=asked.x,
             y=asked.y,
             hue=asked.hue,
+            panels=asked.panels,
             title=asked.title,
             log_x=asked.logx,
             log_y=not asked.liny,

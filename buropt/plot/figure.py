@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,7 @@ def plot_runs(
     x: str = "bits",
     y: Sequence[str] = ("grad_norm_sq",),
     hue: str | None = None,
+    panels: str | None = None,
     title: str = "",
     log_x: bool = False,
     log_y: bool = True,
@@ -85,6 +87,8 @@ def plot_runs(
         Columns of a record, or short names for them.
     hue : str, optional
         The setting that gives curves their colours; by default every series has its own.
+    panels : str, optional
+        A row of panels for each value of this setting, in place of one for all.
     title : str
     log_x, log_y : bool
     band : {"range", "deviation", "none"}
@@ -103,54 +107,82 @@ def plot_runs(
     costs, measures = column(x, "x"), [column(name, "y") for name in y]
     if hue is not None:
         require_key(runs, hue)
-    all_series = group(runs)
-    styles = _styles(all_series, hue)
+    rows = _rows(runs, panels)
+    styles = _styles([series for _, row in rows for series in row], hue)
     with rc_context(STYLE):
-        figure = Figure(figsize=(size[0] * len(measures), size[1]), layout="constrained")
+        shape = (len(rows), len(measures)) if len(measures) > 1 else _grid(len(rows))
+        figure = Figure(figsize=(size[0] * shape[1], size[1] * shape[0]), layout="constrained")
         FigureCanvasAgg(figure)
-        panels = figure.subplots(1, len(measures), squeeze=False)[0]
-        for axes, measure in zip(panels, measures, strict=True):
-            top = min(top_of(runs, costs, measure, log_y), LARGEST)
-            for series, style in zip(all_series, styles, strict=True):
-                _draw(axes, series, costs, measure, style, log_y, band, top)
+        grid = figure.subplots(*shape, squeeze=False).ravel()
+        for unused in grid[len(rows) * len(measures) :]:
+            unused.remove()
+        for number, ((name, row), measure) in enumerate(product(rows, measures)):
+            axes = grid[number]
+            shown = [run for series in row for run in series.runs]
+            top = min(top_of(shown, costs, measure, log_y), LARGEST)
+            for series in row:
+                _draw(axes, series, costs, measure, styles[series.label], log_y, band, top)
             if not axes.lines:
                 raise ValueError(
                     f"there is nothing to draw: no run has {measure} known"
                     f"{' and positive' if log_y else ''} over {costs}"
                 )
             _finish(axes, costs, measure, log_x, log_y)
+            axes.set_title(name)
         if title:
             figure.suptitle(title)
         if legend:
-            _legend(figure, panels[0], len(measures) > 1)
+            _legend(figure, list(grid[: len(rows) * len(measures)]))
         metadata = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
         figure.savefig(path, dpi=300, metadata=metadata.get(path.suffix.lower(), {}))
 
 
-def _styles(all_series: Sequence[Series], hue: str | None) -> list[dict[str, Any]]:
-    """Colour by the hue's value, dash by what else a series differs in; marker by both."""
+def _rows(runs: Sequence[Run], key: str | None) -> list[tuple[str, list[Series]]]:
+    """The series of each value of the setting, with its name; without a key, of all runs."""
+    if key is None:
+        return [("", group(runs))]
+    require_key(runs, key)
+    values = dict.fromkeys(text_of(run, key) for run in runs)
+    return [
+        (
+            f"{key.rpartition('.')[2]} = {value}" if _is_number(value) else value,
+            group([run for run in runs if text_of(run, key) == value]),
+        )
+        for value in values
+    ]
+
+
+def _grid(n: int) -> tuple[int, int]:
+    """Rows and columns for n panels of one kind."""
+    columns = min(n, 2 if n in (2, 4) else 3)
+    return -(-n // columns), columns
+
+
+def _styles(all_series: Sequence[Series], hue: str | None) -> dict[str, dict[str, Any]]:
+    """By label, the same in all panels: colour by the hue's value, dash by what else differs."""
+    first: dict[str, Series] = {}
+    for series in all_series:
+        first.setdefault(series.label, series)
     if hue is None:
-        hues = list(range(len(all_series)))
+        hues = list(range(len(first)))
     else:
-        texts = [text_of(series.runs[0], hue) for series in all_series]
+        texts = [text_of(series.runs[0], hue) for series in first.values()]
         values = sorted(set(texts), key=_by_size)
         hues = [values.index(text) for text in texts]
     colours = _colours(max(hues, default=0) + 1)
     seen: dict[int, int] = {}
-    styles = []
-    for number, place in enumerate(hues):
+    styles = {}
+    for number, (label, place) in enumerate(zip(first, hues, strict=True)):
         # Without a hue a dash of its own goes with each colour; else those of one colour differ.
         within = place if hue is None else seen.setdefault(place, 0)
         seen[place] = seen.get(place, 0) + 1
         dash = DASHES[within % len(DASHES)]
-        styles.append(
-            {
-                "color": colours[place],
-                "linestyle": (0, dash) if dash else "-",
-                "marker": MARKERS[number % len(MARKERS)],
-                "offset": number % MARKED,  # so that marks of curves at one place stand apart
-            }
-        )
+        styles[label] = {
+            "color": colours[place],
+            "linestyle": (0, dash) if dash else "-",
+            "marker": MARKERS[number % len(MARKERS)],
+            "offset": number % MARKED,  # so that marks of curves at one place stand apart
+        }
     return styles
 
 
@@ -159,6 +191,10 @@ def _colours(n: int) -> Sequence[Any]:
         return LIGHT
     ramp = LinearSegmentedColormap.from_list("buropt", RAMP_LIGHT)
     return [ramp(k / (n - 1)) for k in range(n)]
+
+
+def _is_number(text: str) -> bool:
+    return _by_size(text)[0] < np.inf
 
 
 def _by_size(text: str) -> tuple[float, str]:
@@ -224,17 +260,21 @@ def _finish(axes: Axes, x: str, y: str, log_x: bool, log_y: bool) -> None:
     axes.margins(x=0.01)
 
 
-def _legend(figure: Figure, axes: Axes, outside: bool) -> None:
+def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
     """Inside of a single panel while it is short; else in a row below all."""
-    handles, labels = axes.get_legend_handles_labels()
-    if len(labels) > 6 or outside:
-        room = figure.get_figwidth() * 72 / (max(map(len, labels)) * LETTER + HANDLE)
+    told = {
+        label: handle
+        for axes in panels
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    if len(told) > 6 or len(panels) > 1:
+        room = figure.get_figwidth() * 72 / (max(map(len, told)) * LETTER + HANDLE)
         figure.legend(
-            handles,
-            labels,
+            told.values(),
+            told.keys(),
             loc="outside lower center",
-            ncols=max(1, min(len(labels), int(room))),
+            ncols=max(1, min(len(told), int(room))),
             frameon=False,
         )
-    elif len(labels) > 1:
-        axes.legend(frameon=False, handlelength=2.8)
+    elif len(told) > 1:
+        panels[0].legend(frameon=False, handlelength=2.8)
