@@ -4,10 +4,37 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from buropt.history import Record
+
+
+SLICE = 0.05  # seconds that a method may work before somebody looks at Ctrl-C
+
+
+class Limits(NamedTuple):
+    """What is left: `Optimizer.run` goes at most through the iteration that reaches one of them.
+
+    Attributes
+    ----------
+    iterations, sample_grads, bits_up : float
+        As a record counts them.
+    seconds : float
+        For how long, looked at between pieces of work.
+    """
+
+    iterations: float = math.inf
+    sample_grads: float = math.inf
+    bits_up: float = math.inf
+    seconds: float = SLICE
+
+    def within(self, iterations: float = math.inf, sample_grads: float = math.inf) -> Limits:
+        """The limits that are closer."""
+        return self._replace(
+            iterations=min(self.iterations, iterations),
+            sample_grads=min(self.sample_grads, sample_grads),
+        )
 
 
 @dataclass(frozen=True)
@@ -68,6 +95,21 @@ class Budget:
         if self.seconds is not None and seconds >= self.seconds:
             return "seconds"
         return None
+
+    def left(
+        self, iteration: int, sample_grads: float, bits_up: float, seconds: float, n_samples: int
+    ) -> Limits:
+        """What is left of the limits, and no more seconds than a slice."""
+
+        def rest(limit: float | None, used: float) -> float:
+            return math.inf if limit is None else limit - used
+
+        return Limits(
+            rest(self.iterations, iteration),
+            rest(None if self.epochs is None else self.epochs * n_samples, sample_grads),
+            rest(self.bits, bits_up),
+            min(SLICE, rest(self.seconds, seconds)),
+        )
 
     def converged(self, grad_norm_sq: float) -> bool:
         """Whether the tolerance is reached."""

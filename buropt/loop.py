@@ -176,7 +176,6 @@ def minimize(
     n_samples = problem.n_samples
     f_star = problem.constants.f_star
     history = History() if history is None else history
-    step = method.step
 
     # What methods ask for, once outside the clock: compiles it, starts threads, faults in memory.
     problem.oracle.worker_values_and_grads(problem.x0)
@@ -250,10 +249,18 @@ def minimize(
                     return Outcome(ENDED, state.x, record, message=ended)
                 if interrupted or stopped:
                     return Outcome(STOPPED if stopped else INTERRUPTED, state.x, record)
-            iteration += 1
+            used = iteration, counters.sample_grads, counters.bits_up, seconds
+            left = budget.left(*used, n_samples)
+            if callback is not None:
+                left = left.within(iterations=1)
+            elif log_every is not None:
+                left = left.within(iterations=log_every - iteration % log_every)
+            else:
+                left = left.within(sample_grads=next_pass - counters.sample_grads)
             started = clock()
-            state = step(problem, state, Key(seed, iteration))
+            state, done = method.run(problem, state, Key(seed, iteration + 1), left)
             seconds += clock() - started
+            iteration += done
             ended = method.ended(state)
             if callback is not None:
                 try:

@@ -298,6 +298,14 @@ class Oracle(OracleEntries, OracleWorkers):
             )
         return loops
 
+    def _general_loops(self, weighted: bool) -> _core.GeneralLoops:
+        """The core of the inner loops of any loss."""
+        roles, dense, csr = self._objective.sources(self._samples)
+        outputs = [(1, offset) for offset in self._spec.offsets]
+        graph = self._objective.graph("grad", weighted)
+        n, threads = self.n_samples, self.threads
+        return _core.GeneralLoops(graph, roles, outputs, self.dim, dense, csr, n, threads)
+
     def _parts(self) -> Parts:
         return Parts(
             self._objective.functions,

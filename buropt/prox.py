@@ -31,6 +31,11 @@ class Psi(ABC):
                     f"got {value!r}"
                 )
 
+    @property
+    def kernel(self) -> tuple[str, float, float] | None:
+        """Name and weights of the prox in the compiled core; None where there is none."""
+        return None
+
     @abstractmethod
     def value(self, x: Array) -> float:
         """psi(x)."""
@@ -45,6 +50,11 @@ class L1(Psi):
     """psi(x) = l1 |x|_1; the prox is soft thresholding."""
 
     l1: float = 0.01
+
+    @property
+    def kernel(self) -> tuple[str, float, float]:
+        """Soft thresholding."""
+        return "l1", float(self.l1), 0.0
 
     def value(self, x: Array) -> float:
         """psi(x)."""
@@ -61,6 +71,11 @@ class ElasticNet(Psi):
 
     l1: float = 0.01
     l2: float = 0.01
+
+    @property
+    def kernel(self) -> tuple[str, float, float]:
+        """Soft thresholding and a division."""
+        return "elastic_net", float(self.l1), float(self.l2)
 
     def value(self, x: Array) -> float:
         """psi(x)."""
@@ -108,6 +123,11 @@ class Box(Psi):
     """The indicator of the box with all |x_j| <= radius."""
 
     radius: float = 1.0
+
+    @property
+    def kernel(self) -> tuple[str, float, float]:
+        """Clipping."""
+        return "box", float(self.radius), 0.0
 
     def value(self, x: Array) -> float:
         """0 in the box, up to rounding, else infinity."""

@@ -152,6 +152,29 @@ class Key:
         _core.random_integers(self.seed, self.round, self.purpose, low, high - low, out)
         return out
 
+    def subsets(self, rounds: int, n: int, size: int) -> NDArray[np.int64]:
+        """Uniform subsets of 0, ..., n - 1 of this and the following rounds, (rounds, size).
+
+        A row holds the first `size` distinct values of the round's sequence of independent draws;
+        beyond half of n the complement is drawn instead.
+        """
+        out = np.empty((rounds, size), _INT64)
+        _core.random_subsets(self.seed, self.round, self.purpose, n, out)
+        return out
+
+    def integers_of_rounds(self, rounds: int, low: int, high: int, size: int) -> NDArray[np.int64]:
+        """What `integers` gives in this and the following rounds, (rounds, size)."""
+        out = np.empty((rounds, size), _INT64)
+        purpose = self.purpose
+        _core.random_integers(self.seed, self.round, purpose, low, high - low, out, rounds)
+        return out
+
+    def uniforms(self, rounds: int) -> NDArray[np.float64]:
+        """What `uniform` gives in this and the following rounds, (rounds,)."""
+        out = np.empty(rounds)
+        _core.random_uniforms(self.seed, self.round, self.purpose, out)
+        return out
+
 
 def checked_integer(name: str, value: object) -> int:
     """The value as a plain int; bool and float are refused with a TypeError that gives the name."""

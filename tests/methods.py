@@ -109,7 +109,9 @@ def solution_of(problem: Problem) -> Any:
 
 def copies(state: Any) -> Sequence[Any]:
     """The numbers in a state as arrays of their own; SciPy's run is none."""
-    parts = [np.array(part) for part in state]
+    parts: list[Any] = []
+    for part in state:
+        parts += copies(part) if isinstance(part, tuple) else [np.array(part)]
     return [part for part in parts if part.dtype != object]
 
 

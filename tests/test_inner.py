@@ -90,12 +90,11 @@ def test_sarah_is_the_dense_recursion(samples, l2, batch):
     rng = np.random.default_rng(3)
     x0, step = rng.standard_normal(D), 0.3
     idx = rng.integers(0, N, 200 if batch is None else (200, batch))
-    v = oracle.grad(x0)
-    x = x0 - step * v
-    before, y, w = x0, x.copy(), v.copy()
+    v, x = oracle.grad(x0), x0.copy()
+    y, w = x.copy(), v.copy()
     for row in np.atleast_2d(idx.T).T:
-        w = w + oracle.grad(y, row) - oracle.grad(before, row)
         before, y = y, y - step * w
+        w = w + oracle.grad(y, row) - oracle.grad(before, row)
     LinearLoops(oracle).sarah(x, v, idx, step, l2=l2)
     np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(v, w, rtol=1e-9, atol=1e-12)
@@ -187,12 +186,14 @@ def test_mistakes_are_named(samples):
     table, mean = loops.slopes(x)
     with pytest.raises(IndexError, match="idx contains 40"):
         loops.saga(x, table, mean, [3, 40], 0.1)
-    with pytest.raises(ValueError, match=r"idx must have shape \(steps,\), got \(1, 2\)"):
-        loops.saga(x, table, mean, [[1, 2]], 0.1)
+    with pytest.raises(ValueError, match=r"idx must have shape \(steps,\) or \(steps, b\)"):
+        loops.saga(x, table, mean, [[[1, 2]]], 0.1)
+    with pytest.raises(ValueError, match="a step with an l1 term has one sample, got 2"):
+        loops.saga(x, table, mean, [[1, 2]], 0.1, l1=0.1)
     with pytest.raises(ValueError, match="l1 must be a finite number >= 0, got -1"):
         loops.svrg(x, table, mean, [1], 0.1, l1=-1)
     with pytest.raises(ValueError, match="mean must not share memory with x"):
         loops.saga(x, table, x, [1], 0.1)
-    with pytest.raises(ValueError, match="table must be a C-contiguous float64 array"):
+    with pytest.raises(ValueError, match="slopes must be a C-contiguous float64 array"):
         loops.saga(x, mean, mean, [1], 0.1)
     assert (x == 0).all()

@@ -36,6 +36,7 @@ from buropt.compressors import Compressor, Identity
 from buropt.html import facts
 
 if TYPE_CHECKING:
+    from buropt.budget import Limits
     from buropt.problems.base import Problem
     from buropt.random import Key
 
@@ -88,6 +89,23 @@ class Optimizer(ABC, Generic[S]):
     @abstractmethod
     def step(self, problem: Problem, state: S, key: Key) -> S:
         """The state after one more iteration; `key` is the key of this round, 1 for the first."""
+
+    def run(self, problem: Problem, state: S, key: Key, limits: Limits) -> tuple[S, int]:
+        """As many iterations in one call as the method likes, at least one, within the limits.
+
+        The same bits, in the state and in the counters, as `step` gives one by one. Methods whose
+        iterations are cheap have compiled loops here.
+
+        Parameters
+        ----------
+        key : Key
+            Of the first of the iterations.
+
+        Returns
+        -------
+        state, iterations
+        """
+        return self.step(problem, state, key), 1
 
     @property
     def label(self) -> str:

@@ -6,20 +6,34 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from buropt.optim.base import Array, FixedStep
+from buropt.optim.compiled import (
+    ONE,
+    can_run,
+    corrected_steps,
+    linear_loops,
+    rounds_within,
+    until_coin,
+)
 from buropt.optim.sampling import expected_smoothness, moment_weights, require_batch, subset
 from buropt.random import Purpose
 
 if TYPE_CHECKING:
+    from buropt.budget import Limits
+    from buropt.inner import Lazy
     from buropt.problems.base import Problem
     from buropt.random import Key
 
 
 class State(NamedTuple):
-    """Iterate x (d,), snapshot w (d,), and its gradient full (d,)."""
+    """Iterate x (d,), snapshot w (d,), and its gradient full (d,).
+
+    On linear models `lazy` stands for x.
+    """
 
     x: Array
     w: Array
     full: Array
+    lazy: Lazy | None = None
 
 
 @dataclass(frozen=True)
@@ -76,15 +90,34 @@ class LSVRG(FixedStep[State]):
     def step(self, problem: Problem, state: State, key: Key) -> State:
         if self.p is None:
             raise self.unsettled("p")
+        if linear_loops(self, problem, self.batch_size) is not None:
+            return self.run(problem, state, key, ONE)[0]
         idx = subset(key.fold(Purpose.SAMPLE), problem.n_samples, self.batch_size)
         problem.broadcast()
         problem.send_dense()
         g = problem.sample_grad_difference(state.x, state.w, idx) + state.full
         x = problem.prox(state.x - self.gamma * g, self.gamma)
         if key.fold(Purpose.COIN).coin(self.p):
-            problem.send_dense()
-            return State(x, state.x, problem.grad(state.x))
+            return self._moved(problem, x, state.x)
         return State(x, state.w, state.full)
+
+    def run(self, problem: Problem, state: State, key: Key, limits: Limits) -> tuple[State, int]:
+        if self.p is None:
+            raise self.unsettled("p")
+        b = self.batch_size
+        if not can_run(self, problem, b):
+            return super().run(problem, state, key, limits)
+        rounds = rounds_within(limits, problem, 2 * b, b)
+        moves, rounds = until_coin(self.p, key.fold(Purpose.COIN), rounds)
+        rounds = 1 if moves else rounds
+        x, lazy, done = corrected_steps(self, problem, state, key, rounds, b, limits.seconds)
+        if moves:
+            return self._moved(problem, x, state.x), done
+        return State(x, state.w, state.full, lazy), done
+
+    def _moved(self, problem: Problem, x: Array, w: Array) -> State:
+        problem.send_dense()
+        return State(x, w, problem.grad(w))
 
 
 def variance_reduced_step(problem: Problem, batch_size: int) -> float:

@@ -7,19 +7,33 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from buropt.optim.base import Array, FixedStep
+from buropt.optim.compiled import (
+    ONE,
+    can_run,
+    linear_loops,
+    recursive_steps,
+    rounds_within,
+    until_coin,
+)
 from buropt.optim.sampling import require_batch, subset
 from buropt.random import Purpose
 
 if TYPE_CHECKING:
+    from buropt.budget import Limits
+    from buropt.inner import Lazy
     from buropt.problems.base import Problem
     from buropt.random import Key
 
 
 class State(NamedTuple):
-    """Iterate x (d,) and the estimate g (d,) of its gradient."""
+    """Iterate x (d,) and the estimate g (d,) of its gradient.
+
+    On linear models `lazy` stands for both.
+    """
 
     x: Array
     g: Array
+    lazy: Lazy | None = None
 
 
 @dataclass(frozen=True)
@@ -87,10 +101,25 @@ class PAGE(FixedStep[State]):
     def step(self, problem: Problem, state: State, key: Key) -> State:
         if self.p is None or self.batch_size is None:
             raise self.unsettled("p" if self.p is None else "batch_size")
+        exact = key.fold(Purpose.COIN).coin(self.p)
+        if not exact and linear_loops(self, problem, self.batch_size) is not None:
+            return self.run(problem, state, key, ONE)[0]
         x = state.x - self.gamma * state.g
         problem.broadcast()
         problem.send_dense()
-        if key.fold(Purpose.COIN).coin(self.p):
+        if exact:
             return State(x, problem.grad(x))
         idx = subset(key.fold(Purpose.SAMPLE), problem.n_samples, self.batch_size)
-        return State(x, state.g + problem.sample_grad_difference(x, state.x, idx))
+        return State(x, problem.sample_grad_difference(x, state.x, idx) + state.g)
+
+    def run(self, problem: Problem, state: State, key: Key, limits: Limits) -> tuple[State, int]:
+        if self.p is None or self.batch_size is None:
+            raise self.unsettled("p" if self.p is None else "batch_size")
+        b = self.batch_size
+        rounds = rounds_within(limits, problem, 2 * b, b)
+        exact, rounds = until_coin(self.p, key.fold(Purpose.COIN), rounds)
+        if exact or not can_run(self, problem, b):
+            return self.step(problem, state, key), 1
+        old = state.x, state.g, state.lazy
+        x, g, lazy, done = recursive_steps(self, problem, old, key, rounds, b, limits.seconds)
+        return State(x, g, lazy), done

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from buropt.optim.base import Array, FixedStep, mean
-from buropt.optim.saga import State
 from buropt.optim.sampling import subset
 from buropt.optim.table import Table
 from buropt.random import Purpose
@@ -16,6 +15,14 @@ from buropt.random import Purpose
 if TYPE_CHECKING:
     from buropt.problems.base import Problem
     from buropt.random import Key
+
+
+class State(NamedTuple):
+    """Iterate x (d,), the table T (N, d) of gradients, and the mean (d,) of its rows."""
+
+    x: Array
+    table: Table
+    mean: Array
 
 
 @dataclass(frozen=True)

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 
 import numpy as np
 
+from buropt.inner import Lazy
 from buropt.optim.base import Array, FixedStep, mean
+from buropt.optim.compiled import ONE, can_run, linear_loops, rounds_within
 from buropt.optim.lsvrg import variance_reduced_step
 from buropt.optim.sampling import require_batch, subset
 from buropt.optim.table import Table
 from buropt.random import Purpose
 
 if TYPE_CHECKING:
+    from buropt.budget import Limits
     from buropt.problems.base import Problem
     from buropt.random import Key
 
 
 class State(NamedTuple):
-    """Iterate x (d,), the table T (N, d) of gradients, and the mean (d,) of its rows."""
+    """Iterate x (d,), the table T (N, d) of gradients, and the mean (d,) of its rows.
+
+    On linear models the table (N,) holds the slopes, of which the gradients of the losses are
+    multiples of the rows of data; `mean` is that of the gradients, and `lazy` stands for x.
+    """
 
     x: Array
-    table: Table
+    table: Table | Array
     mean: Array
+    lazy: Lazy | None = None
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,12 @@ class SAGA(FixedStep[State]):
     - grad f_j(x*)|^2 contracts by max(1 - step_size mu, 1 - b/(2N)). The rate of 1/(3 Lmax) was
     not found again word for word, the step was.
 
+    For a linear model phi_j(a_j'x) + (l2/2)|x|^2 over CSR data the table has a number for each
+    sample, phi_j'(a_j'x) at the point where it was drawn last, and the regularizer's gradient is
+    taken at x itself: g = (phi_j'(a_j'x) - T_j) a_j + mean_k T_k a_k + l2 x. A step costs as much
+    as a_j has entries. This is SAGA on the losses with the regularizer added exactly; its variance
+    is smaller, and the proof of the step is the same.
+
     Parameters
     ----------
     batch_size : int
@@ -52,7 +66,7 @@ class SAGA(FixedStep[State]):
     Step size: 1/(3 Lmax).
     Oracle: 1 sample gradient; N at the start.
     Bits: d floats up, d down.
-    Memory: x, N gradients and their mean.
+    Memory: x, N gradients (linear models: N numbers) and their mean.
     Source: arXiv:1407.0202, Corollary 1 and section 2; arXiv:1905.11261.
     """
 
@@ -73,15 +87,48 @@ class SAGA(FixedStep[State]):
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
         problem.send_dense()
+        linear = linear_loops(self, problem, self.batch_size)
+        if linear is not None:
+            problem.count_grads(problem.n_samples)
+            slopes, average = linear.slopes(x0)
+            return State(x0, slopes, average, Lazy.at(x0, average))
         grads = problem.sample_grads(x0)
         return State(x0, Table(grads), mean(grads))
 
     def step(self, problem: Problem, state: State, key: Key) -> State:
+        if linear_loops(self, problem, self.batch_size) is not None:
+            return self.run(problem, state, key, ONE)[0]
         idx = subset(key.fold(Purpose.SAMPLE), problem.n_samples, self.batch_size)
         problem.broadcast()
         problem.send_dense()
-        grads = problem.sample_grads(state.x, idx)
-        change = np.add.reduce(grads - state.table[idx], axis=0)
+        if self.batch_size == 1:
+            grads = problem.sample_grad(state.x, idx)[None]
+        else:
+            grads = problem.sample_grads(state.x, idx)
+        table = cast(Table, state.table)
+        change = np.add.reduce(grads - table[idx], axis=0)
         g = change / self.batch_size + state.mean
         x = problem.prox(state.x - self.gamma * g, self.gamma)
-        return State(x, state.table.replaced(idx, grads), state.mean + change / problem.n_samples)
+        return State(x, table.replaced(idx, grads), state.mean + change / problem.n_samples)
+
+    def run(self, problem: Problem, state: State, key: Key, limits: Limits) -> tuple[State, int]:
+        linear = linear_loops(self, problem, self.batch_size)
+        inner, lazy = problem.inner, state.lazy
+        if linear is None and (self.batch_size > 1 or not can_run(self, problem, 1)):
+            return super().run(problem, state, key, limits)
+        rounds = rounds_within(limits, problem, self.batch_size, self.batch_size)
+        samples = key.fold(Purpose.SAMPLE)
+        idx = samples.subsets(rounds, problem.n_samples, self.batch_size)
+        table = np.array(state.table)
+        if linear is not None and lazy is not None:
+            rule = self.gamma, inner.l2 or 0.0, inner.l1 or 0.0
+            lazy = lazy.copy()
+            done = linear.core.saga(idx, None, *rule, table, *lazy, limits.seconds)
+            new = State(linear.point(lazy, *rule), table, lazy.q, lazy)
+        else:
+            x, average = state.x.copy(), state.mean.copy()
+            loops, prox = inner.general_loops()
+            done = loops.saga(idx, self.gamma, prox, x, table, average, limits.seconds)
+            new = State(x, Table(table), average)
+        problem.count_steps(done, self.batch_size)
+        return new, done

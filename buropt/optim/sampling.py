@@ -63,6 +63,32 @@ def draw(problem: Problem, sampling: Sampling, batch_size: int, key: Key) -> Bat
     return Batch(idx, weights.astype(problem.x0.dtype))
 
 
+def draw_rounds(
+    problem: Problem, sampling: Sampling, batch_size: int, key: Key, rounds: int
+) -> Batch:
+    """What `draw` gives in this and the following rounds: idx (r, b), and weights likewise.
+
+    As many rounds as were asked for, or fewer, where an epoch ends.
+    """
+    n, samples = problem.n_samples, key.fold(Purpose.SAMPLE)
+    if sampling == "nice":
+        return Batch(samples.subsets(rounds, n, batch_size), None)
+    if sampling == "independent":
+        return Batch(samples.integers_of_rounds(rounds, 0, n, batch_size), None)
+    if sampling == "reshuffled":
+        order, place = reshuffled_order(key, n, batch_size)
+        full = (n - place) // batch_size
+        if full == 0:
+            return Batch(order[None, place:], None)
+        end = place + min(full, rounds) * batch_size
+        return Batch(order[place:end].reshape(-1, batch_size), None)
+    L_j = sample_smoothness(problem)
+    ends: NDArray[np.float64] = np.cumsum(L_j)
+    idx = places(ends, samples.integers_of_rounds(rounds, 0, 2**53, batch_size))
+    weights = np.mean(L_j) / L_j[idx]
+    return Batch(idx, weights.astype(problem.x0.dtype))
+
+
 def expected_smoothness(problem: Problem, sampling: Sampling, batch_size: int) -> float:
     """Ls of the module's text, for a sampling that is unbiased."""
     c = problem.constants
@@ -124,18 +150,27 @@ def subset(key: Key, n: int, size: int) -> Index:
 
 def proportional(key: Key, weights: NDArray[np.float64], size: int) -> Index:
     """Independent draws, (size,), of j with probability weights[j] / sum(weights)."""
-    ends: NDArray[np.float64] = np.cumsum(weights)
-    points = key.integers(0, 2**53, size) * (ends[-1] / 2**53)
-    drawn: Index = np.minimum(np.searchsorted(ends, points, side="right"), len(weights) - 1)
+    return places(np.cumsum(weights), key.integers(0, 2**53, size))
+
+
+def places(ends: NDArray[np.float64], numbers: Index) -> Index:
+    """Where numbers below 2**53 fall among intervals that end so, scaled to the last end."""
+    points = numbers * (ends[-1] / 2**53)
+    drawn: Index = np.minimum(np.searchsorted(ends, points, side="right"), len(ends) - 1)
     return drawn
 
 
 def reshuffled(key: Key, n_samples: int, batch_size: int) -> Index:
     """The batch of this round: epochs take ceil(N / b) rounds, the last batch may be shorter."""
+    order, place = reshuffled_order(key, n_samples, batch_size)
+    return order[place : place + batch_size]
+
+
+def reshuffled_order(key: Key, n_samples: int, batch_size: int) -> tuple[Index, int]:
+    """The order of this round's epoch, and where in it the round's batch begins."""
     per_epoch = -(-n_samples // batch_size)
     epoch, place = divmod(max(key.round - 1, 0), per_epoch)
-    order = permutation(key.at(epoch).fold(Purpose.SAMPLE), n_samples)
-    return order[place * batch_size : (place + 1) * batch_size]
+    return permutation(key.at(epoch).fold(Purpose.SAMPLE), n_samples), place * batch_size
 
 
 @lru_cache(maxsize=4)

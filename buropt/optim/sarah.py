@@ -7,21 +7,36 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from buropt.optim.base import Array, FixedStep
+from buropt.optim.compiled import (
+    ONE,
+    can_run,
+    linear_loops,
+    recursive_steps,
+    rounds_to_end,
+    rounds_within,
+    until_pick,
+)
 from buropt.optim.epochs import RESTARTS, Restart, is_last, pick_one
 from buropt.optim.sampling import require_batch, subset
 from buropt.random import Purpose
 
 if TYPE_CHECKING:
+    from buropt.budget import Limits
+    from buropt.inner import Lazy
     from buropt.problems.base import Problem
     from buropt.random import Key
 
 
 class State(NamedTuple):
-    """Iterate x (d,), the estimate v (d,) of its gradient, and a candidate for the next start."""
+    """Iterate x (d,), the estimate v (d,) of its gradient, and a candidate for the next start.
+
+    On linear models `lazy` stands for x and v.
+    """
 
     x: Array
     v: Array
     picked: Array
+    lazy: Lazy | None = None
 
 
 @dataclass(frozen=True)
@@ -84,12 +99,31 @@ class SARAH(FixedStep[State]):
     def step(self, problem: Problem, state: State, key: Key) -> State:
         if self.m is None:
             raise self.unsettled("m")
+        last = is_last(key, self.m + 1)
+        if not last and linear_loops(self, problem, self.batch_size) is not None:
+            return self.run(problem, state, key, ONE)[0]
         x = state.x - self.gamma * state.v
         random = self.restart == "random"
         picked = pick_one(state.picked, state.x, key, self.m + 1) if random else x
         problem.broadcast()
         problem.send_dense()
-        if is_last(key, self.m + 1):
+        if last:
             return State(picked, problem.grad(picked), picked)
         idx = subset(key.fold(Purpose.SAMPLE), problem.n_samples, self.batch_size)
         return State(x, problem.sample_grad_difference(x, state.x, idx) + state.v, picked)
+
+    def run(self, problem: Problem, state: State, key: Key, limits: Limits) -> tuple[State, int]:
+        if self.m is None:
+            raise self.unsettled("m")
+        inner_rounds = rounds_to_end(key, self.m + 1) - 1
+        b = self.batch_size
+        if inner_rounds == 0 or not can_run(self, problem, b):
+            return self.step(problem, state, key), 1
+        rounds = min(inner_rounds, rounds_within(limits, problem, 2 * b, b))
+        picked = state.picked
+        if self.restart == "random":
+            picks, rounds = until_pick(key, self.m + 1, rounds)
+            picked = state.x if picks else picked
+        old = state.x, state.v, state.lazy
+        x, v, lazy, done = recursive_steps(self, problem, old, key, rounds, b, limits.seconds)
+        return State(x, v, x if self.restart == "last" else picked, lazy), done

@@ -5,19 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+import numpy as np
+
+from buropt.inner import Lazy
 from buropt.optim.base import Array
-from buropt.optim.sampling import solution_noise
+from buropt.optim.compiled import ONE, can_run, linear_loops, rounds_within
+from buropt.optim.sampling import draw_rounds, solution_noise
+from buropt.optim.schedules import CONSTANT
 from buropt.optim.stochastic import Stochastic
 
 if TYPE_CHECKING:
+    from buropt.budget import Limits
+    from buropt.inner import LinearLoops
     from buropt.problems.base import Problem
     from buropt.random import Key
 
 
 class State(NamedTuple):
-    """Iterate x (d,)."""
+    """Iterate x (d,). On linear models `lazy` stands for it."""
 
     x: Array
+    lazy: Lazy | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,36 @@ class SGD(Stochastic[State]):
         return State(x0)
 
     def step(self, problem: Problem, state: State, key: Key) -> State:
+        if self._linear_loops(problem) is not None:
+            return self.run(problem, state, key, ONE)[0]
         step_size = self.step_at(key)
         g = self.batch_grad(problem, state.x, key)
         return State(problem.prox(state.x - step_size * g, step_size))
+
+    def run(self, problem: Problem, state: State, key: Key, limits: Limits) -> tuple[State, int]:
+        b = self.batch_size
+        if b is None or not can_run(self, problem, b):
+            return super().run(problem, state, key, limits)
+        rounds = rounds_within(limits, problem, b, b)
+        batch = draw_rounds(problem, self.sampling, b, key, rounds)
+        linear, inner = self._linear_loops(problem), problem.inner
+        if linear is not None:
+            rule = self.gamma, inner.l2 or 0.0, inner.l1 or 0.0
+            lazy = Lazy.at(state.x, np.zeros_like(state.x))
+            if state.lazy is not None:
+                lazy = state.lazy.copy()
+            done = linear.core.sgd(batch.idx, batch.weights, *rule, *lazy, limits.seconds)
+            new = State(linear.point(lazy, *rule), lazy)
+        else:
+            factors = [self.schedule.factor(key.round + k) for k in range(len(batch.idx))]
+            x, (loops, prox) = state.x.copy(), inner.general_loops(batch.weights is not None)
+            step_sizes = self.gamma * np.array(factors)
+            done = loops.sgd(batch.idx, batch.weights, step_sizes, prox, x, limits.seconds)
+            new = State(x)
+        problem.count_steps(done, batch.idx.shape[1])
+        return new, done
+
+    def _linear_loops(self, problem: Problem) -> LinearLoops | None:
+        if self.schedule != CONSTANT or self.batch_size is None:
+            return None
+        return linear_loops(self, problem, self.batch_size)

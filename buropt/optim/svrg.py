@@ -7,22 +7,37 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from buropt.optim.base import Array, FixedStep
+from buropt.optim.compiled import (
+    ONE,
+    can_run,
+    corrected_steps,
+    linear_loops,
+    rounds_to_end,
+    rounds_within,
+    until_pick,
+)
 from buropt.optim.epochs import RESTARTS, Restart, is_last, pick_one
 from buropt.optim.sampling import require_batch, subset
 from buropt.random import Purpose
 
 if TYPE_CHECKING:
+    from buropt.budget import Limits
+    from buropt.inner import Lazy
     from buropt.problems.base import Problem
     from buropt.random import Key
 
 
 class State(NamedTuple):
-    """Iterate x (d,), snapshot w (d,), its gradient full (d,), and a candidate for the next one."""
+    """Iterate x (d,), snapshot w (d,), its gradient full (d,), and a candidate for the next one.
+
+    On linear models `lazy` stands for x.
+    """
 
     x: Array
     w: Array
     full: Array
     picked: Array
+    lazy: Lazy | None = None
 
 
 @dataclass(frozen=True)
@@ -86,6 +101,8 @@ class SVRG(FixedStep[State]):
     def step(self, problem: Problem, state: State, key: Key) -> State:
         if self.m is None:
             raise self.unsettled("m")
+        if linear_loops(self, problem, self.batch_size) is not None:
+            return self.run(problem, state, key, ONE)[0]
         idx = subset(key.fold(Purpose.SAMPLE), problem.n_samples, self.batch_size)
         problem.broadcast()
         problem.send_dense()
@@ -95,6 +112,28 @@ class SVRG(FixedStep[State]):
         picked = pick_one(state.picked, state.x, key, self.m) if random else x
         if not is_last(key, self.m):
             return State(x, state.w, state.full, picked)
+        return self._restarted(problem, picked)
+
+    def run(self, problem: Problem, state: State, key: Key, limits: Limits) -> tuple[State, int]:
+        if self.m is None:
+            raise self.unsettled("m")
+        b = self.batch_size
+        if not can_run(self, problem, b):
+            return super().run(problem, state, key, limits)
+        rounds = rounds_within(limits, problem, 2 * b, b)
+        rounds = min(rounds, rounds_to_end(key, self.m))
+        picked = state.picked
+        if self.restart == "random":
+            picks, rounds = until_pick(key, self.m, rounds)
+            picked = state.x if picks else picked
+        x, lazy, done = corrected_steps(self, problem, state, key, rounds, b, limits.seconds)
+        if self.restart == "last":
+            picked = x
+        if rounds_to_end(key, self.m) == done:
+            return self._restarted(problem, picked), done
+        return State(x, state.w, state.full, picked, lazy), done
+
+    def _restarted(self, problem: Problem, w: Array) -> State:
         problem.broadcast()
         problem.send_dense()
-        return State(picked, picked, problem.grad(picked), picked)
+        return State(w, w, problem.grad(w), w)

@@ -36,7 +36,7 @@ class Table:
         return np.stack([self._blocks[j // self._height][j % self._height] for j in idx.tolist()])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.concatenate(self._blocks).astype(dtype or self.dtype)
+        return np.concatenate(self._blocks).astype(dtype or self.dtype, copy=False)
 
     def replaced(self, idx: Index, rows: Array) -> Table:
         """The table in which the rows `idx`, distinct numbers, are the given ones."""

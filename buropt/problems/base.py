@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from buropt.data.dataset import Array
 from buropt.html import facts
+from buropt.inner import InnerLoops
 from buropt.random import Purpose
 
 BLOCK = 1024  # samples whose gradients are in memory at once
@@ -99,8 +100,10 @@ class Problem:
         self.x0 = self._point(np.array(self.x0))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the evaluation that is kept; a copy makes its own."""
-        return self.__dict__ | {"_last": None}
+        """Everything but the evaluation that is kept, and programs; a copy makes its own."""
+        state = self.__dict__ | {"_last": None}
+        state.pop("inner", None)
+        return state
 
     def __repr__(self) -> str:
         psi = "" if self.psi is None else f", psi={self.psi!r}"
@@ -156,6 +159,23 @@ class Problem:
     def prox(self, x: Array, step: float) -> Array:
         """argmin_z psi(z) + |z - x|^2 / (2 step): x itself for a smooth problem. Free."""
         return x if self.psi is None else self.psi.prox(x, step)
+
+    @cached_property
+    def inner(self) -> InnerLoops:
+        """Compiled loops over samples; what they do is counted with `count_steps`."""
+        prox = ("none", 0.0, 0.0) if self.psi is None else self.psi.kernel
+        return InnerLoops(self.oracle, prox)
+
+    def count_grads(self, sample_grads: float) -> None:
+        """One call, made elsewhere, for so many gradients of samples."""
+        self._count(sample_grads)
+
+    def count_steps(self, steps: int, sample_grads: float) -> None:
+        """Steps made elsewhere: each one call, so many gradients, a vector in each direction."""
+        self.counters.oracle_calls += steps
+        self.counters.sample_grads += steps * sample_grads
+        self.broadcast(steps)
+        self.send_dense(steps)
 
     # --- questions to the oracle, counted ---
 
@@ -328,7 +348,7 @@ class Problem:
 
     def send_dense(self, n_vectors: float = 1) -> None:
         """Every worker sends `n_vectors` vectors as they are: s of n workers, s/n vectors."""
-        self.counters.bits_up += n_vectors * self._dense_bits
+        self.counters.bits_up += n_vectors * self.dense_bits
 
     def send_flag(self) -> None:
         """Every worker sends one bit."""
@@ -340,7 +360,7 @@ class Problem:
 
     def broadcast(self, n_vectors: int = 1) -> None:
         """The server sends `n_vectors` vectors, as they are, to all workers."""
-        self.counters.bits_down += n_vectors * self._dense_bits
+        self.counters.bits_down += n_vectors * self.dense_bits
 
     # --- measuring, not counted ---
 
@@ -395,7 +415,8 @@ class Problem:
             self._evaluate(x)
 
     @property
-    def _dense_bits(self) -> int:
+    def dense_bits(self) -> int:
+        """Bits of a vector that is sent as it is."""
         return self.dim * 8 * self.x0.dtype.itemsize
 
     def _samples_of(self, workers: Index | None) -> int:

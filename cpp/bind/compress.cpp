@@ -337,16 +337,21 @@ void bind_random(nb::module_& m) {
   m.def(
       "random_integers",
       [](std::uint64_t seed, std::uint64_t round, std::uint32_t purpose, std::int64_t low,
-         std::uint64_t count, nb::ndarray<std::int64_t, nb::c_contig, nb::device::cpu> out) {
+         std::uint64_t count, nb::ndarray<std::int64_t, nb::c_contig, nb::device::cpu> out,
+         std::size_t rounds) {
         const nb::gil_scoped_release release;
-        RandomStream stream({seed, round, purpose}, kServer);
-        for (std::size_t i = 0; i < out.size(); ++i) {
-          out.data()[i] =
-              static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + stream.below64(count));
+        const std::size_t size = out.size() / rounds;
+        for (std::size_t r = 0; r < rounds; ++r) {
+          RandomStream stream({seed, round + r, purpose}, kServer);
+          for (std::size_t i = 0; i < size; ++i) {
+            out.data()[r * size + i] =
+                static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + stream.below64(count));
+          }
         }
       },
-      "seed"_a, "round"_a, "purpose"_a, "low"_a, "count"_a, "out"_a,
-      "Fill out with independent integers, uniform on low .. low + count - 1; count >= 1.");
+      "seed"_a, "round"_a, "purpose"_a, "low"_a, "count"_a, "out"_a, "rounds"_a = 1,
+      "Fill out with independent integers, uniform on low .. low + count - 1, count >= 1; an equal "
+      "part of it from each of the rounds.");
 }
 
 }  // namespace

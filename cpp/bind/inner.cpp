@@ -6,21 +6,17 @@
 #include <mutex>
 #include <variant>
 
-#include "bind/arrays.h"
 #include "bind/gil.h"
-#include "bind/samples.h"
+#include "bind/steps.h"
 #include "bind/topics.h"
-#include "inner/saga.h"
-#include "inner/sarah.h"
-#include "inner/svrg.h"
+#include "inner/lazy.h"
+#include "inner/scaled.h"
+#include "inner/slopes.h"
 
 namespace buropt {
 namespace {
 
 using namespace nb::literals;
-
-/// Steps between two looks for signals, so that Ctrl-C is heard.
-constexpr std::int64_t kBlock = 1 << 14;
 
 class LinearLoops {
  public:
@@ -54,115 +50,164 @@ class LinearLoops {
     return std::visit([](const auto& model) { return model != nullptr; }, model_);
   }
 
-  void saga(nb::handle samples, double step_size, double l2, double l1, nb::handle x,
-            nb::handle table, nb::handle mean) {
-    run([&](auto& model) {
+  /// How a call ends a step: the step size, and the penalty's weights.
+  struct Rule {
+    double step_size;
+    double l2;
+    double l1;
+  };
+
+  /// The lazy state of a call: p and q (d,), the scales (3,), and with l1 the steps made (d,).
+  template <class T>
+  struct Lazy {
+    T* p;
+    T* q;
+    Scales* scales;
+    std::int32_t* made;
+  };
+
+  std::int64_t sgd(nb::handle idx, nb::handle weights, double step_size, double l2, double l1,
+                   nb::handle p, nb::handle q, nb::handle scales, nb::handle made, double seconds) {
+    return corrected<Correction::none>(idx, weights, {step_size, l2, l1}, nb::none(), p, q, scales,
+                                       made, seconds);
+  }
+  std::int64_t svrg(nb::handle idx, nb::handle weights, double step_size, double l2, double l1,
+                    nb::handle anchor, nb::handle p, nb::handle q, nb::handle scales,
+                    nb::handle made, double seconds) {
+    return corrected<Correction::anchor>(idx, weights, {step_size, l2, l1}, anchor, p, q, scales,
+                                         made, seconds);
+  }
+  std::int64_t saga(nb::handle idx, nb::handle weights, double step_size, double l2, double l1,
+                    nb::handle table, nb::handle p, nb::handle q, nb::handle scales,
+                    nb::handle made, double seconds) {
+    return corrected<Correction::table>(idx, weights, {step_size, l2, l1}, table, p, q, scales,
+                                        made, seconds);
+  }
+
+  std::int64_t sarah(nb::handle idx, double step_size, double l2, nb::handle p, nb::handle q,
+                     nb::handle scales, double seconds) {
+    return run([&](auto& model) {
       using T = typename std::remove_cvref_t<decltype(model)>::Number;
-      std::vector<Source> seen;
-      const SagaState<T> state{vector<T>(x, d_, "x", seen),
-                               vector<T>(table, samples_.n(), "table", seen),
-                               vector<T>(mean, d_, "mean", seen)};
-      for_blocks(samples, false, [&](std::span<const std::int64_t> block, std::int64_t) {
-        const auto f = l1 > 0 ? buropt::saga<true, T> : buropt::saga<false, T>;
-        f(model, penalty<T>(l2, l1), static_cast<T>(step_size), d_, block, state);
+      const ReadSteps steps(idx, nb::none(), dtype_, samples_);
+      const Lazy<T> lazy = read_lazy<T>(p, q, scales, nb::none());
+      return locked([&] {
+        return recursive_steps<T>(model, d_, steps.steps, step_size, l2, *lazy.scales,
+                                  Deadline(seconds), lazy.p, lazy.q);
       });
     });
   }
 
-  void svrg(nb::handle samples, double step_size, double l2, double l1, nb::handle anchor,
-            nb::handle mean, nb::handle x) {
+  /// x (d,) of the state of sgd, svrg and saga.
+  void point(double step_size, double l2, double l1, nb::handle p, nb::handle q, nb::handle scales,
+             nb::handle made, nb::handle x) {
     run([&](auto& model) {
       using T = typename std::remove_cvref_t<decltype(model)>::Number;
-      std::vector<Source> seen;
-      const T* slopes = vector<T>(anchor, samples_.n(), "anchor", seen);
-      const T* gradient = vector<T>(mean, d_, "mean", seen);
-      T* point = vector<T>(x, d_, "x", seen);
-      for_blocks(samples, false, [&](std::span<const std::int64_t> block, std::int64_t) {
-        const auto f = l1 > 0 ? buropt::svrg<true, T> : buropt::svrg<false, T>;
-        f(model, penalty<T>(l2, l1), static_cast<T>(step_size), d_, block, slopes, gradient, point);
-      });
+      const Lazy<T> lazy = read_lazy<T>(p, q, scales, l1 > 0 ? made : nb::none());
+      T* out = vector<T>(x, d_, "x");
+      if (l1 > 0) {
+        const LazySteps<T> steps(step_size, l2, l1, lazy.made);
+        catch_up<T>(d_, steps, static_cast<std::int32_t>(lazy.scales->since), lazy.p, lazy.q, out);
+      } else {
+        combine<T>(d_, *lazy.scales, lazy.p, lazy.q, out);
+      }
+      return 0;
+    });
+  }
+  /// x and v (d,) of the state of sarah.
+  void point_and_estimate(nb::handle p, nb::handle q, nb::handle scales, nb::handle x,
+                          nb::handle v) {
+    run([&](auto& model) {
+      using T = typename std::remove_cvref_t<decltype(model)>::Number;
+      const Lazy<T> lazy = read_lazy<T>(p, q, scales, nb::none());
+      separate<T>(d_, *lazy.scales, lazy.p, lazy.q, vector<T>(x, d_, "x"), vector<T>(v, d_, "v"));
+      return 0;
     });
   }
 
-  void sarah(nb::handle samples, double step_size, double l2, nb::handle x, nb::handle v) {
+  /// Slopes (n,) at x.
+  void slopes(nb::handle x, nb::handle slopes) {
     run([&](auto& model) {
       using T = typename std::remove_cvref_t<decltype(model)>::Number;
-      std::vector<Source> seen;
-      T* point = vector<T>(x, d_, "x", seen);
-      T* estimate = vector<T>(v, d_, "v", seen);
-      for_blocks(samples, true, [&](std::span<const std::int64_t> block, std::int64_t batch) {
-        buropt::sarah<T>(model, static_cast<T>(l2), static_cast<T>(step_size), d_, block, batch,
-                         point, estimate);
+      const T* point = vector<T>(x, d_, "x");
+      T* out = vector<T>(slopes, samples_.n(), "slopes");
+      return locked([&] {
+        slopes_at<T>(model, point, out);
+        return 0;
       });
     });
   }
-
-  /// Slopes (n,) and mean gradient (d,) at x, into the given arrays.
-  void slopes(nb::handle x, nb::handle slopes, nb::handle mean) {
+  /// Mean gradient (d,) of slopes (n,).
+  void mean_gradient(nb::handle slopes, nb::handle mean) {
     run([&](auto& model) {
       using T = typename std::remove_cvref_t<decltype(model)>::Number;
-      std::vector<Source> seen;
-      const T* point = vector<T>(x, d_, "x", seen);
-      T* out = vector<T>(slopes, samples_.n(), "slopes", seen);
-      T* gradient = vector<T>(mean, d_, "mean", seen);
-      without_gil([&] {
-        const std::lock_guard lock(mutex_);
-        slopes_at<T>(model, d_, point, out, gradient);
+      const T* numbers = vector<T>(slopes, samples_.n(), "slopes");
+      T* out = vector<T>(mean, d_, "mean");
+      return locked([&] {
+        buropt::mean_gradient<T>(model, d_, numbers, out);
+        return 0;
       });
     });
   }
 
  private:
+  template <Correction kind>
+  std::int64_t corrected(nb::handle idx, nb::handle weights, const Rule& rule, nb::handle slopes,
+                         nb::handle p, nb::handle q, nb::handle scales, nb::handle made,
+                         double seconds) {
+    return run([&](auto& model) {
+      using T = typename std::remove_cvref_t<decltype(model)>::Number;
+      const ReadSteps read(idx, weights, dtype_, samples_);
+      const Lazy<T> lazy = read_lazy<T>(p, q, scales, rule.l1 > 0 ? made : nb::none());
+      T* numbers = slopes.is_none() ? nullptr : vector<T>(slopes, samples_.n(), "slopes");
+      const T* w = reinterpret_cast<const T*>(read.weights);
+      if (rule.l1 > 0 && read.steps.batch > 1) {
+        raise(ErrorKind::value, "a step with an l1 term has one sample, got %lld",
+              static_cast<long long>(read.steps.batch));
+      }
+      return locked([&] {
+        const Deadline deadline(seconds);
+        if (rule.l1 == 0) {
+          return corrected_steps<kind, T>(model, d_, read.steps, w, rule.step_size, rule.l2,
+                                          *lazy.scales, deadline, numbers, lazy.p, lazy.q);
+        }
+        const LazySteps<T> steps(rule.step_size, rule.l2, rule.l1, lazy.made);
+        return thresholded_steps<kind, T>(model, d_, read.steps, w, lazy.scales->since, steps,
+                                          deadline, numbers, lazy.p, lazy.q);
+      });
+    });
+  }
+
   template <class F>
-  void run(const F& f) {
-    std::visit(
-        [&](auto& model) {
+  std::int64_t run(const F& f) {
+    return std::visit(
+        [&](auto& model) -> std::int64_t {
           BUROPT_ASSERT(model != nullptr);
-          f(*model);
+          return f(*model);
         },
         model_);
   }
-
-  /// The memory of an array of the call, apart from the data and from the others.
-  template <class T>
-  T* vector(nb::handle array, std::int64_t size, const char* name,
-            std::vector<Source>& others) const {
-    std::byte* data = write_array(array, kDTypeOf<T>, Shape{size}, name);
-    refuse_overlap(name, data, size * size_of(dtype_), samples_.sources());
-    refuse_overlap(name, data, size * size_of(dtype_), others);
-    others.push_back({name, data, size * size_of(dtype_)});
-    return reinterpret_cast<T*>(data);
-  }
-
-  template <class T>
-  static Penalty<T> penalty(double l2, double l1) {
-    return {static_cast<T>(l2), static_cast<T>(l1)};
-  }
-
-  /// Calls f with the samples of some steps at a time, and how many belong to a step; what it has
-  /// done is complete after every block.
   template <class F>
-  void for_blocks(nb::handle samples, bool in_batches, const F& f) {
-    nb::object holder;
-    Shape shape;
-    const std::int64_t* list = read_integers(samples, shape, holder, "idx");
-    if (shape.rank() != 1 && !(in_batches && shape.rank() == 2)) {
-      raise(ErrorKind::value, "idx must have shape (steps,)%s, got %s",
-            in_batches ? " or (steps, b)" : "", shape.str().c_str());
-    }
-    if (shape.size() == 0) return;
-    samples_.check_range(list, shape.size(), "idx");
-    const std::int64_t batch = shape.rank() == 2 ? shape[1] : 1;
-    for (std::int64_t begin = 0; begin < shape[0]; begin += kBlock) {
-      const std::int64_t steps = std::min(kBlock, shape[0] - begin);
-      const std::span<const std::int64_t> block(list + begin * batch,
-                                                static_cast<std::size_t>(steps * batch));
-      without_gil([&] {
-        const std::lock_guard lock(mutex_);
-        f(block, batch);
-      });
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    }
+  std::int64_t locked(const F& f) {
+    std::int64_t result = 0;
+    without_gil([&] {
+      const std::lock_guard lock(mutex_);
+      result = f();
+    });
+    return result;
+  }
+
+  template <class T>
+  T* vector(nb::handle array, std::int64_t size, const char* name) const {
+    return reinterpret_cast<T*>(write_array(array, kDTypeOf<T>, Shape{size}, name));
+  }
+  template <class T>
+  Lazy<T> read_lazy(nb::handle p, nb::handle q, nb::handle scales, nb::handle made) const {
+    static_assert(sizeof(Scales) == 3 * sizeof(double));
+    Lazy<T> lazy{vector<T>(p, d_, "p"), vector<T>(q, d_, "q"),
+                 reinterpret_cast<Scales*>(write_array(scales, DType::float64, Shape{3}, "scales")),
+                 nullptr};
+    if (!made.is_none()) lazy.made = write_counts(made, d_, "made");
+    return lazy;
   }
 
   DType dtype_;
@@ -181,12 +226,20 @@ void bind_inner(nb::module_& m) {
                     const nb::list&, const nb::list&, std::int64_t>(),
            "graph"_a, "sources"_a, "dense"_a, "csr"_a, "n_samples"_a)
       .def_prop_ro("applies", &LinearLoops::applies)
-      .def("saga", &LinearLoops::saga, "samples"_a, "step_size"_a, "l2"_a, "l1"_a, "x"_a, "table"_a,
-           "mean"_a)
-      .def("svrg", &LinearLoops::svrg, "samples"_a, "step_size"_a, "l2"_a, "l1"_a, "anchor"_a,
-           "mean"_a, "x"_a)
-      .def("sarah", &LinearLoops::sarah, "samples"_a, "step_size"_a, "l2"_a, "x"_a, "v"_a)
-      .def("slopes", &LinearLoops::slopes, "x"_a, "slopes"_a, "mean"_a);
+      .def("sgd", &LinearLoops::sgd, "idx"_a, "weights"_a.none(), "step_size"_a, "l2"_a, "l1"_a,
+           "p"_a, "q"_a, "scales"_a, "made"_a, "seconds"_a)
+      .def("svrg", &LinearLoops::svrg, "idx"_a, "weights"_a.none(), "step_size"_a, "l2"_a, "l1"_a,
+           "anchor"_a, "p"_a, "q"_a, "scales"_a, "made"_a, "seconds"_a)
+      .def("saga", &LinearLoops::saga, "idx"_a, "weights"_a.none(), "step_size"_a, "l2"_a, "l1"_a,
+           "table"_a, "p"_a, "q"_a, "scales"_a, "made"_a, "seconds"_a)
+      .def("sarah", &LinearLoops::sarah, "idx"_a, "step_size"_a, "l2"_a, "p"_a, "q"_a, "scales"_a,
+           "seconds"_a)
+      .def("point", &LinearLoops::point, "step_size"_a, "l2"_a, "l1"_a, "p"_a, "q"_a, "scales"_a,
+           "made"_a, "x"_a)
+      .def("point_and_estimate", &LinearLoops::point_and_estimate, "p"_a, "q"_a, "scales"_a, "x"_a,
+           "v"_a)
+      .def("slopes", &LinearLoops::slopes, "x"_a, "slopes"_a)
+      .def("mean_gradient", &LinearLoops::mean_gradient, "slopes"_a, "mean"_a);
 }
 
 }  // namespace buropt

@@ -57,5 +57,6 @@ NB_MODULE(_core, m) {
   buropt::bind_inner(m);
   buropt::bind_hessians(m);
   buropt::bind_worker_entries(m);
+  buropt::bind_general_loops(m);
   buropt::bind_value(m);
 }

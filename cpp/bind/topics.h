@@ -17,6 +17,7 @@ void bind_data(nanobind::module_& m);
 void bind_inner(nanobind::module_& m);
 void bind_hessians(nanobind::module_& m);
 void bind_worker_entries(nanobind::module_& m);
+void bind_general_loops(nanobind::module_& m);
 void bind_value(nanobind::module_& m);
 
 }  // namespace buropt

@@ -1,4 +1,5 @@
-// Lazy updates: steps on coordinates that a sparse sample does not touch, made up for later.
+// Steps on linear models with l1 (and l2) terms: those on coordinates that a sparse sample does not
+// touch are made up for later.
 //
 // Between two samples that have an entry in coordinate j, every step does the same to x_j:
 //
@@ -7,13 +8,15 @@
 // where l1 stands for the step times the weight, and m_j does not change. So k steps are one
 // formula while the sign stays: x_j <- rho^k x_j + (1 + rho + ... + rho^{k-1}) c, c = -step m_j -+
 // l1. The sequence is monotone, so the step at which the sign changes is found by bisection, and
-// there are at most two such.
+// there are at most two such. After kFlush steps all coordinates are caught up with.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
 #include <vector>
+
+#include "inner/deadline.h"
+#include "inner/linear_model.h"
+#include "inner/scaled.h"
+#include "inner/steps.h"
 
 namespace buropt {
 
@@ -23,55 +26,33 @@ T soft_threshold(T y, T t) noexcept {
   return y > t ? y - t : y < -t ? y + t : y == y ? T(0) : y;
 }
 
-template <class T, bool has_l1>
+template <class T>
 class LazySteps {
  public:
-  /// For at most `steps` steps between two flushes; m (d,) is read at the time of a catch-up.
-  LazySteps(std::int64_t d, std::int64_t steps, T step_size, T l2, T l1)
-      : step_(step_size),
-        rho_(T(1) - step_size * l2),
-        threshold_(step_size * l1),
-        done_(static_cast<std::size_t>(d), 0) {
-    geometric_.reserve(static_cast<std::size_t>(steps) + 1);
+  /// made (d,): the steps that each coordinate has made since the last flush.
+  LazySteps(double step_size, double l2, double l1, std::int32_t* made)
+      : step_(static_cast<T>(step_size)),
+        rho_(static_cast<T>(1 - step_size * l2)),
+        threshold_(static_cast<T>(step_size * l1)),
+        made_(made) {
     double power = 1;
     double sum = 0;
-    const double rho = 1.0 - static_cast<double>(step_size) * static_cast<double>(l2);
-    for (std::int64_t k = 0; k <= steps; ++k) {
-      geometric_.push_back({static_cast<T>(power), static_cast<T>(sum)});
+    for (Geometric& g : geometric_) {
+      g = {static_cast<T>(power), static_cast<T>(sum)};
       sum += power;
-      power *= rho;
+      power *= 1 - step_size * l2;
     }
   }
-
-  T rho() const noexcept { return rho_; }
-  T step_size() const noexcept { return step_; }
 
   /// One step of a coordinate whose gradient without the l2 term is g.
-  T next(T x, T g) const noexcept {
-    const T y = rho_ * x - step_ * g;
-    return has_l1 ? soft_threshold(y, threshold_) : y;
-  }
+  T next(T x, T g) const noexcept { return soft_threshold(rho_ * x - step_ * g, threshold_); }
 
-  /// x_j as it is before step `now`.
-  T caught_up(std::int64_t j, T x, T m, std::int32_t now) noexcept {
-    std::int32_t& done = done_[static_cast<std::size_t>(j)];
-    const std::int32_t behind = now - done;
-    done = now;
-    return after(x, m, behind);
+  /// x_j as it is after `now` steps.
+  T caught_up(std::int64_t j, T x, T m, std::int32_t now) const noexcept {
+    return after(x, m, now - made_[j]);
   }
-  /// Notes that coordinate j has made step `now` itself.
-  void stepped(std::int64_t j, std::int32_t now) noexcept {
-    done_[static_cast<std::size_t>(j)] = now + 1;
-  }
-
-  /// Catches up with all coordinates, after which step 0 is next.
-  void flush(T* x, const T* m, std::int32_t now) noexcept {
-    for (std::size_t j = 0; j < done_.size(); ++j) {
-      const std::int32_t behind = now - done_[j];
-      if (behind > 0) x[j] = after(x[j], m[j], behind);
-      done_[j] = 0;
-    }
-  }
+  /// Notes that coordinate j has made so many steps.
+  void stepped(std::int64_t j, std::int32_t now) const noexcept { made_[j] = now; }
 
  private:
   /// rho^k and 1 + rho + ... + rho^{k-1}.
@@ -83,7 +64,6 @@ class LazySteps {
   /// k steps at once.
   T after(T x, T m, std::int32_t k) const noexcept {
     const T drift = -step_ * m;
-    if (!has_l1 || k == 0) return at(x, drift, k);
     while (k > 0 && x == x) {
       if (x == T(0)) {
         // It stays, or leaves to one side for good.
@@ -117,8 +97,59 @@ class LazySteps {
   T step_;
   T rho_;
   T threshold_;
-  std::vector<Geometric> geometric_;  ///< by number of steps
-  std::vector<std::int32_t> done_;    ///< by coordinate: steps made
+  std::int32_t* made_;
+  std::array<Geometric, kFlush + 1> geometric_;  ///< by number of steps
 };
+
+/// x (d,) after `now` steps of all coordinates.
+template <class T>
+void catch_up(std::int64_t d, const LazySteps<T>& lazy, std::int32_t now, const T* p, const T* q,
+              T* x) noexcept {
+  for (std::int64_t j = 0; j < d; ++j) x[j] = lazy.caught_up(j, p[j], q[j], now);
+}
+
+/// `corrected_steps` of one sample each, with an l1 term: soft thresholding by step l1 ends a step.
+/// `since` counts the steps since the last flush.
+template <Correction kind, class T>
+std::int64_t thresholded_steps(LinearModel<T>& model, std::int64_t d, const Steps& steps,
+                               const T* weights, double& since, const LazySteps<T>& lazy,
+                               const Deadline& deadline, Kept<kind, T>* slopes, T* x,
+                               Kept<kind, T>* q) {
+  const T part = T(1) / static_cast<T>(model.n_samples());
+  const Ahead<LinearModel<T>> ahead(model, steps, slopes);
+  std::int64_t t = 0;
+  while (t < steps.count) {
+    ahead.fetch(t, 0);
+    const std::int64_t i = *steps.of(t);
+    const auto row = model.row(i);
+    const auto now = static_cast<std::int32_t>(since);
+    T z = 0;
+    for (std::int64_t e = 0; e < row.size; ++e) {
+      const std::int32_t j = row.columns[e];
+      x[j] = lazy.caught_up(j, x[j], q[j], now);
+      z += row.value(e) * x[j];
+    }
+    const T slope = model.slope(i, z);
+    T change = slope;
+    if constexpr (kind != Correction::none) change -= slopes[i];
+    if constexpr (kind == Correction::table) slopes[i] = slope;
+    const T weight = weights == nullptr ? T(1) : weights[t];
+    for (std::int64_t e = 0; e < row.size; ++e) {
+      const std::int32_t j = row.columns[e];
+      const T direction = change * row.value(e);
+      x[j] = lazy.next(x[j], weight * direction + q[j]);
+      if constexpr (kind == Correction::table) q[j] += part * direction;
+      lazy.stepped(j, now + 1);
+    }
+    ++t;
+    if (++since == kFlush) {
+      catch_up(d, lazy, kFlush, x, q, x);
+      for (std::int64_t j = 0; j < d; ++j) lazy.stepped(j, 0);
+      since = 0;
+    }
+    if (t % kLook == 0 && deadline.has_passed()) break;
+  }
+  return t;
+}
 
 }  // namespace buropt

@@ -72,6 +72,23 @@ class LinearModel {
     return sum;
   }
 
+  /// a'p and a'q, in one order whatever comes before or after.
+  std::pair<T, T> products(const Row& row, const T* p, const T* q) const noexcept {
+    if (row.values == nullptr) return products(row, p, q, [](std::int64_t) { return T(1); });
+    return products(row, p, q, [&](std::int64_t e) { return row.values[e]; });
+  }
+  /// p += c a and q += e a.
+  void add(const Row& row, T c, T e, T* p, T* q) const noexcept {
+    for (std::int64_t k = 0; k < row.size; ++k) {
+      const std::int32_t j = row.columns[k];
+      p[j] += c * row.value(k);
+      q[j] += e * row.value(k);
+    }
+  }
+  void add(const Row& row, T c, T* p) const noexcept {
+    for (std::int64_t k = 0; k < row.size; ++k) p[row.columns[k]] += c * row.value(k);
+  }
+
   /// phi'(z) of sample i.
   T slope(std::int64_t i, T z) noexcept {
     arguments_[0] = &z;
@@ -83,6 +100,25 @@ class LinearModel {
   }
 
  private:
+  template <class F>
+  static std::pair<T, T> products(const Row& row, const T* p, const T* q, F value) noexcept {
+    // Two sums each, so that additions do not wait for each other.
+    T p0 = 0, p1 = 0, q0 = 0, q1 = 0;
+    std::int64_t e = 0;
+    for (; e + 2 <= row.size; e += 2) {
+      const std::int32_t i = row.columns[e], j = row.columns[e + 1];
+      p0 += value(e) * p[i];
+      p1 += value(e + 1) * p[j];
+      q0 += value(e) * q[i];
+      q1 += value(e + 1) * q[j];
+    }
+    if (e < row.size) {
+      p0 += value(e) * p[row.columns[e]];
+      q0 += value(e) * q[row.columns[e]];
+    }
+    return {p0 + p1, q0 + q1};
+  }
+
   LinearModel(ScalarProgram<T> program, std::int64_t n, const CsrData& features,
               std::vector<const T*> others)
       : program_(std::move(program)),

@@ -1,0 +1,148 @@
+// Inner loops on any compiled loss: the steps of the methods' Python text, in the same order of
+// rounding, with gradients from the oracle's program.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "exec/engine.h"
+#include "inner/deadline.h"
+#include "inner/steps.h"
+
+namespace buropt {
+
+/// A proximal operator that works coordinate by coordinate.
+template <class T>
+struct Prox {
+  enum Kind { none, l1, elastic_net, box };
+  Kind kind = none;
+  double first = 0;   ///< weight of |x|_1, or the radius
+  double second = 0;  ///< weight of |x|^2 / 2
+
+  void apply(std::int64_t d, double step, T* x) const noexcept {
+    const auto bound = static_cast<T>(kind == box ? first : step * first);
+    if (kind == box) {
+      for (std::int64_t j = 0; j < d; ++j)
+        x[j] = x[j] < -bound ? -bound : x[j] > bound ? bound : x[j];
+    } else if (kind != none) {
+      const auto divisor = static_cast<T>(1 + step * second);
+      for (std::int64_t j = 0; j < d; ++j) {
+        const T rest = std::abs(x[j]) - bound;
+        const T size = rest < T(0) ? T(0) : rest;
+        const T sign = x[j] > T(0) ? T(1) : x[j] < T(0) ? T(-1) : x[j] == x[j] ? T(0) : x[j];
+        x[j] = sign * size;
+        if (kind == elastic_net) x[j] /= divisor;
+      }
+    }
+  }
+};
+
+/// Not for several threads at once.
+template <class T>
+class GeneralSteps {
+ public:
+  /// d: number of parameters; the engine's output is the gradient of the mean of a batch.
+  GeneralSteps(const Engine& engine, std::int64_t d, int threads)
+      : engine_(engine), d_(d), threads_(threads), g_(size()), h_(size()), old_(size()) {}
+
+  /// x <- prox(x - step_t grad f_t(x)); weights: one for each listed sample, or nullptr. Returns
+  /// the number of steps made before the deadline, at least one.
+  std::int64_t sgd(const Steps& steps, const double* step_sizes, const T* weights,
+                   const Prox<T>& prox, const Deadline& deadline, T* x) {
+    return repeat(steps, deadline, [&](std::int64_t t) {
+      grad(x, steps.of(t), steps.batch, weights == nullptr ? nullptr : weights + t * steps.batch,
+           g_.data());
+      descend(step_sizes[t], prox, x);
+    });
+  }
+
+  /// x <- prox(x - step (grad f_t(x) - grad f_t(w) + full)).
+  std::int64_t svrg(const Steps& steps, double step_size, const Prox<T>& prox,
+                    const Deadline& deadline, const T* w, const T* full, T* x) {
+    return repeat(steps, deadline, [&](std::int64_t t) {
+      difference(x, w, steps.of(t), steps.batch);
+      for (std::int64_t j = 0; j < d_; ++j) g_[at(j)] += full[j];
+      descend(step_size, prox, x);
+    });
+  }
+
+  /// One sample a step: table (n, d) holds its gradients, mean (d,) their mean.
+  std::int64_t saga(const Steps& steps, double step_size, std::int64_t n, const Prox<T>& prox,
+                    const Deadline& deadline, T* x, T* table, T* mean) {
+    const T count = static_cast<T>(n);
+    return repeat(steps, deadline, [&](std::int64_t t) {
+      T* row = table + *steps.of(t) * d_;
+      grad(x, steps.of(t), 1, nullptr, h_.data());
+      for (std::int64_t j = 0; j < d_; ++j) {
+        const T change = h_[at(j)] - row[j];
+        g_[at(j)] = change + mean[j];
+        mean[j] += change / count;
+        row[j] = h_[at(j)];
+      }
+      descend(step_size, prox, x);
+    });
+  }
+
+  /// x <- x - step v, then v <- grad f_t(x) - grad f_t(x before) + v.
+  std::int64_t sarah(const Steps& steps, double step_size, const Deadline& deadline, T* x, T* v) {
+    return repeat(steps, deadline, [&](std::int64_t t) {
+      std::copy_n(x, d_, old_.data());
+      std::copy_n(v, d_, g_.data());
+      descend(step_size, {}, x);
+      difference(x, old_.data(), steps.of(t), steps.batch);
+      for (std::int64_t j = 0; j < d_; ++j) v[j] += g_[at(j)];
+    });
+  }
+
+ private:
+  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+  std::size_t size() const { return at(d_); }
+
+  template <class F>
+  static std::int64_t repeat(const Steps& steps, const Deadline& deadline, const F& f) {
+    std::int64_t done = 0;
+    while (done < steps.count) {
+      f(done++);
+      if (deadline.has_passed()) break;
+    }
+    return done;
+  }
+
+  void grad(const T* x, const std::int64_t* idx, std::int64_t count, const T* weights, T* out) {
+    Batch& batch = batch_[0];
+    batch.idx = idx;
+    batch.count = count;
+    batch.weights = reinterpret_cast<const std::byte*>(weights);
+    batch.outputs.assign({nullptr, reinterpret_cast<std::byte*>(out)});
+    const std::array<const std::byte*, 1> vectors{reinterpret_cast<const std::byte*>(x)};
+    engine_.run(vectors, 1.0 / static_cast<double>(count), batch_, threads_);
+  }
+
+  /// g <- grad f_t(x) - grad f_t(y).
+  void difference(const T* x, const T* y, const std::int64_t* idx, std::int64_t count) {
+    grad(x, idx, count, nullptr, g_.data());
+    grad(y, idx, count, nullptr, h_.data());
+    for (std::int64_t j = 0; j < d_; ++j) g_[at(j)] -= h_[at(j)];
+  }
+
+  /// x <- prox(x - step g). Products are rounded, zeros signed, as NumPy has them: a loop of its
+  /// own leaves nothing to contract.
+  void descend(double step_size, const Prox<T>& prox, T* x) noexcept {
+    const auto step = static_cast<T>(step_size);
+    for (T& g : g_) g *= step;
+    for (std::int64_t j = 0; j < d_; ++j) x[j] -= g_[at(j)];
+    prox.apply(d_, step_size, x);
+  }
+
+  const Engine& engine_;
+  std::int64_t d_;
+  int threads_;
+  std::array<Batch, 1> batch_;
+  std::vector<T> g_;
+  std::vector<T> h_;
+  std::vector<T> old_;
+};
+
+}  // namespace buropt

@@ -1,0 +1,27 @@
+// Full passes over a linear model: the slopes of all samples, and the mean gradient of slopes.
+#pragma once
+
+#include <algorithm>
+
+#include "inner/linear_model.h"
+
+namespace buropt {
+
+/// phi'_i(a_i'x) of all samples, (n,).
+template <class T>
+void slopes_at(LinearModel<T>& model, const T* x, T* slopes) {
+  for (std::int64_t i = 0; i < model.n_samples(); ++i) {
+    slopes[i] = model.slope(i, model.product(model.row(i), x));
+  }
+}
+
+/// (1/n) sum of slopes_i a_i, (d,).
+template <class T>
+void mean_gradient(const LinearModel<T>& model, std::int64_t d, const T* slopes, T* mean) {
+  std::fill_n(mean, d, T(0));
+  for (std::int64_t i = 0; i < model.n_samples(); ++i) model.add(model.row(i), slopes[i], mean);
+  const T share = T(1) / static_cast<T>(model.n_samples());
+  for (std::int64_t j = 0; j < d; ++j) mean[j] *= share;
+}
+
+}  // namespace buropt
