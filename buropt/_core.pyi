@@ -301,27 +301,6 @@ class LinearLoops:
 
     def mean_gradient(self, slopes: object, mean: object) -> None: ...
 
-class GeneralLoops:
-    """Steps of stochastic methods on any compiled loss."""
-
-    def __init__(self, graph: Graph, inputs: Sequence[tuple[str, int, int]], outputs: Sequence[tuple[int, int]], dim: int, dense: list, csr: list, n_samples: int, threads: int) -> None: ...
-
-    def sgd(self, idx: object, weights: object | None, step_sizes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)], prox: tuple[str, float, float], x: object, seconds: float) -> int: ...
-
-    def svrg(self, idx: object, step_size: float, prox: tuple[str, float, float], w: object, full: object, x: object, seconds: float) -> int: ...
-
-    def saga(self, idx: object, step_size: float, prox: tuple[str, float, float], x: object, table: object, mean: object, seconds: float) -> int: ...
-
-    def sarah(self, idx: object, step_size: float, x: object, v: object, seconds: float) -> int: ...
-
-def random_subsets(seed: int, round: int, purpose: int, n: int, out: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
-    """
-    Fill the rows of out with uniform subsets of 0 .. n - 1, one for each round.
-    """
-
-def random_uniforms(seed: int, round: int, purpose: int, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
-    """Fill out with the number in [0, 1) of each round."""
-
 class WorkerHessians:
     """Hessians of workers as packed triangles."""
 
@@ -363,6 +342,27 @@ class WorkerEntries:
     def products(self, x: object, out: object) -> None: ...
 
     def entries(self, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], s: object, t: object | None, share: float, out: object) -> None: ...
+
+class GeneralLoops:
+    """Steps of stochastic methods on any compiled loss."""
+
+    def __init__(self, graph: Graph, inputs: Sequence[tuple[str, int, int]], outputs: Sequence[tuple[int, int]], dim: int, dense: list, csr: list, n_samples: int, threads: int) -> None: ...
+
+    def sgd(self, idx: object, weights: object | None, step_sizes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)], prox: tuple[str, float, float], x: object, seconds: float) -> int: ...
+
+    def svrg(self, idx: object, step_size: float, prox: tuple[str, float, float], w: object, full: object, x: object, seconds: float) -> int: ...
+
+    def saga(self, idx: object, step_size: float, prox: tuple[str, float, float], x: object, table: object, mean: object, seconds: float) -> int: ...
+
+    def sarah(self, idx: object, step_size: float, x: object, v: object, seconds: float) -> int: ...
+
+def random_subsets(seed: int, round: int, purpose: int, n: int, out: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """
+    Fill the rows of out with uniform subsets of 0 .. n - 1, one for each round.
+    """
+
+def random_uniforms(seed: int, round: int, purpose: int, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """Fill out with the number in [0, 1) of each round."""
 
 class Value:
     """

@@ -119,6 +119,11 @@ class Writer:
             return True
         return seconds is not None and iteration > 0 and time.monotonic() >= self._next
 
+    def iterations_left(self, iteration: int) -> float:
+        """Up to the next multiple of the interval."""
+        iterations = self._interval.iterations
+        return math.inf if iterations is None else iterations - iteration % iterations
+
     def save(self, position: Position) -> None:
         """Write one; where that fails, say so once and let the run go on."""
         if self._failed:

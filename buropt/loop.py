@@ -79,6 +79,9 @@ class Checkpoints(Protocol):
     def due(self, iteration: int) -> bool:
         """Whether it is time for the next one; asked before every measurement and step."""
 
+    def iterations_left(self, iteration: int) -> float:
+        """Iterations before it may be due by their number."""
+
     def save(self, position: Position) -> None:
         """Keep it; an error that ends no run is the checkpoints' own affair."""
 
@@ -257,6 +260,8 @@ def minimize(
                 left = left.within(iterations=log_every - iteration % log_every)
             else:
                 left = left.within(sample_grads=next_pass - counters.sample_grads)
+            if checkpoints is not None:
+                left = left.within(iterations=checkpoints.iterations_left(iteration))
             started = clock()
             state, done = method.run(problem, state, Key(seed, iteration + 1), left)
             seconds += clock() - started
