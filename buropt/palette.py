@@ -10,9 +10,9 @@ from __future__ import annotations
 LIGHT = ("#1354CB", "#B74000", "#34A68E", "#6E0876", "#F26A0C", "#5092E8", "#805983", "#563315")
 DARK = ("#6BC6FE", "#E27128", "#21E395", "#AF73B5", "#F5F04A", "#CDFFF8", "#6C91FF", "#9EA18F")
 
-# For keys with numbers, from small to large: cividis, whose ends are far from both backgrounds.
-RAMP_LIGHT = ("#00306F", "#35497C", "#5E6178", "#817C75", "#A6976A", "#C7AE4B", "#D9B300")
-RAMP_DARK = ("#3F6FD1", "#6783B8", "#8B98A8", "#ACAC9B", "#CBC184", "#E6D66A", "#FFEA46")
+# For keys with many values, from small to large: viridis without the end that the background hides.
+RAMP_LIGHT = ("#440154", "#443A83", "#31688E", "#21908C", "#35A873", "#7FBF3B", "#BDB400")
+RAMP_DARK = ("#7D6BD8", "#5B8FD0", "#38AFB8", "#3CC68E", "#79D667", "#BEE043", "#FDE725")
 
 # On and off in units of the line's width; the first is solid.
 DASHES: tuple[tuple[float, ...], ...] = (

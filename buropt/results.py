@@ -166,10 +166,16 @@ def varying_keys(runs: Sequence[Run]) -> list[str]:
     }
 
     def repeats(key: str) -> bool:
-        ends = (key.split(".", n)[-1] for n in range(1, key.count(".") + 1))
-        return any(end in varying and varying[key].items() <= varying[end].items() for end in ends)
+        return any(
+            end in varying and varying[key].items() <= varying[end].items() for end in ends_of(key)
+        )
 
     return [key for key in varying if not repeats(key)]
+
+
+def ends_of(key: str) -> list[str]:
+    """The shorter keys that a key ends in: of a.b.c, b.c and c."""
+    return [key.split(".", n)[-1] for n in range(1, key.count(".") + 1)]
 
 
 def table_keys(runs: Sequence[Run]) -> list[str]:

@@ -100,6 +100,7 @@ PYTHON_LAYERS = {
     "palette": set(),
     "series": {"results"},
     "plot": {"axes", "palette", "results", "series"},
+    "report": {"axes", "history", "palette", "results", "series"},
     "drawing": {"_core"},
     "progress": set(),
     "build": {"budget", "data", "history"},
@@ -218,12 +219,12 @@ def sources() -> list[Path]:
     folders = [ROOT / folder for folder in ("buropt", "cpp", "tests", "experiments", "docs")]
     files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
     files += [path for path in ROOT.iterdir() if path.is_file()]
-    kinds = {".py", ".h", ".cpp", ".yaml", ".toml", ".txt", ".md"}
+    kinds = {".py", ".js", ".css", ".html", ".h", ".cpp", ".yaml", ".toml", ".txt", ".md"}
     return sorted(path for path in files if path.suffix in kinds)
 
 
 def test_files_are_short():
-    code = [path for path in sources() if path.suffix in {".py", ".h", ".cpp"}]
+    code = [path for path in sources() if path.suffix in {".py", ".h", ".cpp", ".js", ".css"}]
     lengths = {name(path): len(path.read_text().splitlines()) for path in code}
     assert {path: n for path, n in lengths.items() if n > MAX_LINES} == {}
 

@@ -1,0 +1,131 @@
+// Series: runs that differ in nothing but their seed. Means, bands and colours; as buropt/series.py.
+
+const MOST_OF_A_MEAN = 400; // points
+
+const shortLabel = (key, value) =>
+  ["optimizer", "problem", "data"].includes(key) ? value : `${key.split(".").pop()}=${value}`;
+
+/** The keys that are enough to tell all runs apart, up to seeds. */
+function tellingKeys() {
+  const keys = data.keys.filter((key) => !data.seeds.includes(key));
+  const rows = runs.map((run) => keys.map((key) => valueOf(run, key)));
+  const distinct = (told) => new Set(rows.map((row) => told.map((k) => row[k]).join("\n"))).size;
+  let told = keys.map((_, k) => k);
+  const all = distinct(told);
+  for (const k of [...told]) {
+    const rest = told.filter((j) => j !== k);
+    if (keys[k] !== "optimizer" && distinct(rest) === all) told = rest;
+  }
+  return told.map((k) => keys[k]);
+}
+
+const told = tellingKeys();
+const labelOf = (run) => told.map((key) => shortLabel(key, valueOf(run, key))).join(", ") || "all runs";
+for (const run of runs) run.label = labelOf(run);
+
+/** The series among runs, each with its colour and dash. */
+function groupRuns(chosen) {
+  const found = new Map();
+  for (const run of runs) if (!found.has(run.label)) found.set(run.label, { label: run.label, runs: [] });
+  for (const run of chosen) found.get(run.label).runs.push(run);
+  const all = [...found.values()];
+  giveColours(all);
+  return all.filter((series) => series.runs.length > 0);
+}
+
+/** Colours by the chosen key, or one for each series; they do not change when runs are filtered. */
+function giveColours(all) {
+  const dark = document.documentElement.dataset.theme === "dark";
+  const first = new Map();
+  for (const run of runs) if (!first.has(run.label)) first.set(run.label, run);
+  const own = all.map((series) => (state.hue ? valueOf(first.get(series.label), state.hue) : series.label));
+  const values = state.hue ? valuesOf(state.hue) : own;
+  const colours = coloursFor(values.length, dark);
+  const seen = new Map();
+  all.forEach((series, number) => {
+    const place = state.hue ? values.indexOf(own[number]) : number;
+    const within = state.hue ? seen.get(place) ?? 0 : place;
+    seen.set(place, within + 1);
+    series.colour = colours[place];
+    series.dash = data.palette.dashes[within % data.palette.dashes.length];
+    if (all.length > 24) series.dash = []; // too many to be told apart by dashes
+  });
+}
+
+function coloursFor(n, dark) {
+  const plain = dark ? data.palette.dark : data.palette.light;
+  if (n <= plain.length) return plain;
+  const ramp = (dark ? data.palette.rampDark : data.palette.rampLight).map((text) =>
+    [1, 3, 5].map((k) => parseInt(text.slice(k, k + 2), 16)),
+  );
+  return Array.from({ length: n }, (_, k) => {
+    const place = (k / (n - 1)) * (ramp.length - 1);
+    const low = Math.min(Math.floor(place), ramp.length - 2);
+    const mixed = ramp[low].map((v, c) => Math.round(v + (ramp[low + 1][c] - v) * (place - low)));
+    return `rgb(${mixed.join(",")})`;
+  });
+}
+
+/** The points of a run that the axes can show. */
+function curveOf(run, x, y) {
+  const [costs, values] = [run.columns[x], run.columns[y]];
+  const curve = { x: [], y: [], runs: [run] };
+  for (let k = 0; k < costs.length; k++) {
+    const shown = Number.isFinite(values[k]) && (!state.logy || values[k] > 0) && (!state.logx || costs[k] > 0);
+    if (!shown) continue;
+    curve.x.push(costs[k]);
+    curve.y.push(values[k]);
+  }
+  return curve;
+}
+
+/** What a series looks like: its mean with a band, and runs that are drawn alone. */
+function curvesOf(series, x, y) {
+  const singles = series.runs.map((run) => curveOf(run, x, y)).filter((curve) => curve.x.length > 0);
+  const steady = singles.filter((curve) => !curve.runs[0].diverged);
+  const lost = singles.filter((curve) => curve.runs[0].diverged).map((curve) => ({ ...curve, lost: true }));
+  if (!state.mean) return [...steady, ...lost];
+  const mean = steady.length > 1 ? meanOf(steady) : steady[0];
+  return mean ? [mean, ...lost] : lost;
+}
+
+/** Mean and band over the costs that all curves have reached, in logarithms on a logarithmic axis. */
+function meanOf(curves) {
+  const first = Math.max(...curves.map((curve) => curve.x[0]));
+  const last = Math.min(...curves.map((curve) => curve.x[curve.x.length - 1]));
+  if (last < first) return null;
+  let grid = [...new Set(curves.flatMap((curve) => curve.x))];
+  grid = grid.filter((x) => x >= first && x <= last).sort((a, b) => a - b);
+  if (grid.length > MOST_OF_A_MEAN) {
+    const step = (grid.length - 1) / (MOST_OF_A_MEAN - 1);
+    grid = Array.from({ length: MOST_OF_A_MEAN }, (_, k) => grid[Math.round(k * step)]);
+  }
+  const [into, back] = state.logy ? [Math.log, Math.exp] : [(v) => v, (v) => v];
+  const rows = curves.map((curve) => interpolated(grid, curve.x, curve.y.map(into)));
+  const mean = { x: grid, y: [], low: [], high: [], runs: curves.flatMap((curve) => curve.runs) };
+  for (let k = 0; k < grid.length; k++) {
+    const values = rows.map((row) => row[k]);
+    const middle = values.reduce((sum, v) => sum + v, 0) / values.length;
+    mean.y.push(back(middle));
+    if (state.band === "deviation") {
+      const spread = Math.sqrt(values.reduce((sum, v) => sum + (v - middle) ** 2, 0) / (values.length - 1));
+      mean.low.push(back(middle - spread));
+      mean.high.push(back(middle + spread));
+    } else {
+      mean.low.push(back(Math.min(...values)));
+      mean.high.push(back(Math.max(...values)));
+    }
+  }
+  return mean;
+}
+
+/** Piecewise linear, for a sorted grid inside of the curve. */
+function interpolated(grid, x, y) {
+  let k = 0;
+  return grid.map((at) => {
+    while (k + 2 < x.length && x[k + 1] < at) k++;
+    if (x.length === 1 || x[k + 1] === x[k]) return y[k];
+    const share = Math.min(Math.max((at - x[k]) / (x[k + 1] - x[k]), 0), 1);
+    return y[k] + share * (y[k + 1] - y[k]);
+  });
+}
