@@ -18,6 +18,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/simd.h"
+
 namespace buropt {
 
 using PhiloxCounter = std::array<std::uint32_t, 4>;
@@ -113,12 +115,17 @@ class RandomStream {
   template <std::size_t n>
   void blocks(std::uint32_t* words) noexcept {
     std::array<std::array<std::uint32_t, n>, 4> c;
+    BUROPT_VECTOR_LOOP
     for (std::size_t i = 0; i < n; ++i) {
-      c[0][i] = counter_[0]++;
-      for (std::size_t word = 1; word < 4; ++word) c[word][i] = counter_[word];
+      c[0][i] = counter_[0] + static_cast<std::uint32_t>(i);
+      c[1][i] = counter_[1];
+      c[2][i] = counter_[2];
+      c[3][i] = counter_[3];
     }
+    counter_[0] += static_cast<std::uint32_t>(n);
     PhiloxKey key = key_;
     for (int round = 0; round < 10; ++round) {
+      BUROPT_VECTOR_LOOP
       for (std::size_t i = 0; i < n; ++i) {
         const std::uint64_t first = std::uint64_t{0xD2511F53} * c[0][i];
         const std::uint64_t second = std::uint64_t{0xCD9E8D57} * c[2][i];
@@ -129,8 +136,12 @@ class RandomStream {
       }
       key = {key[0] + 0x9E3779B9u, key[1] + 0xBB67AE85u};
     }
+    BUROPT_VECTOR_LOOP
     for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t word = 0; word < 4; ++word) words[4 * i + word] = c[word][i];
+      words[4 * i] = c[0][i];
+      words[4 * i + 1] = c[1][i];
+      words[4 * i + 2] = c[2][i];
+      words[4 * i + 3] = c[3][i];
     }
   }
 

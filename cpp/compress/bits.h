@@ -20,6 +20,12 @@ inline constexpr std::uint32_t kValueBits = 8 * sizeof(T);
 
 class BitWriter {
  public:
+  /// Room for so many bits more; not needed, but saves copies of a long message.
+  void reserve(std::int64_t n_bits) {
+    const std::size_t needed = n_bytes_ + static_cast<std::size_t>(n_bits) / 8 + 16;
+    if (bytes_.size() < needed) bytes_.resize(needed);
+  }
+
   /// Appends the lowest `width` bits, at most 64, of `bits`; those above must be 0.
   void put(std::uint64_t bits, std::uint32_t width) {
     pending_ |= bits << n_pending_;
@@ -38,17 +44,21 @@ class BitWriter {
   /// The bytes; the writer is empty then.
   std::vector<std::uint8_t> finish() {
     append((n_pending_ + 7) / 8);
+    bytes_.resize(n_bytes_);
     return std::move(bytes_);
   }
 
  private:
+  /// The first bytes of `pending_`; the others are written over.
   void append(std::uint32_t n_bytes) {
-    std::uint8_t bytes[8];
-    for (std::uint32_t i = 0; i < 8; ++i) bytes[i] = static_cast<std::uint8_t>(pending_ >> 8 * i);
-    bytes_.insert(bytes_.end(), bytes, bytes + n_bytes);
+    if (bytes_.size() < n_bytes_ + 8) bytes_.resize(2 * n_bytes_ + 64);
+    std::uint8_t* const next = bytes_.data() + n_bytes_;
+    for (std::uint32_t i = 0; i < 8; ++i) next[i] = static_cast<std::uint8_t>(pending_ >> 8 * i);
+    n_bytes_ += n_bytes;
   }
 
-  std::vector<std::uint8_t> bytes_;
+  std::vector<std::uint8_t> bytes_;  // with room behind the first n_bytes_
+  std::size_t n_bytes_ = 0;
   std::uint64_t pending_ = 0;
   std::uint32_t n_pending_ = 0;  // below 64 between two calls
 };

@@ -1,5 +1,5 @@
 // Compressors that take the vector for a matrix M, a x c, and send P Q^T, of low rank. A message is
-// the factors P (a x rank) and Q (c x rank), row by row, IEEE.
+// the columns of P (a x rank) and those of Q (c x rank), IEEE.
 //
 // The vector fills the matrix row by row; a last row that is too short ends in zeros, which the
 // receiver drops. A wide matrix is transposed, so a >= c. Non-finite vectors give NaN everywhere.
@@ -18,43 +18,44 @@ struct MatrixShape {
   std::size_t rows, columns;
   bool transposed;  // whether the vector's rows are its columns
 
-  /// The place of entry i of the vector.
-  std::size_t place(std::size_t i) const noexcept {
+  /// Calls f(entry of the vector, its row, its column) for n entries.
+  template <class F>
+  void each_entry(std::size_t n, F&& f) const {
     const std::size_t width = transposed ? rows : columns;
-    return transposed ? i % width * columns + i / width : i;
+    for (std::size_t first = 0, line = 0; first < n; first += width, ++line) {
+      const std::size_t stop = std::min(width, n - first);
+      for (std::size_t i = 0; i < stop; ++i) {
+        f(first + i, transposed ? i : line, transposed ? line : i);
+      }
+    }
   }
 };
 
 /// What a rule gets to see: M with its largest magnitude in [1, 2), and where its factors go.
 struct Factors {
   const double* m;  // rows x columns
-  double* p;        // rows x rank
-  double* q;        // columns x rank
+  double* p;        // rank columns of `rows` numbers each
+  double* q;        // rank columns of `columns` numbers each
   std::size_t rows, columns, rank;
+
+  std::span<double> p_column(std::size_t r) const noexcept { return {p + r * rows, rows}; }
+  std::span<double> q_column(std::size_t r) const noexcept { return {q + r * columns, columns}; }
+  std::span<const double> m_row(std::size_t i) const noexcept { return {m + i * columns, columns}; }
 };
 
 /// p = m q.
 inline void multiply_right(const Factors& f) noexcept {
-  for (std::size_t i = 0; i < f.rows; ++i) {
-    double* row = f.p + i * f.rank;
-    std::fill_n(row, f.rank, 0.0);
-    for (std::size_t j = 0; j < f.columns; ++j) {
-      const double entry = f.m[i * f.columns + j];
-      for (std::size_t r = 0; r < f.rank; ++r)
-        row[r] += rounded_product(entry, f.q[j * f.rank + r]);
-    }
+  for (std::size_t r = 0; r < f.rank; ++r) {
+    for (std::size_t i = 0; i < f.rows; ++i) f.p_column(r)[i] = product(f.m_row(i), f.q_column(r));
   }
 }
 
 /// q = m^T p.
 inline void multiply_left(const Factors& f) noexcept {
-  std::fill_n(f.q, f.columns * f.rank, 0.0);
-  for (std::size_t i = 0; i < f.rows; ++i) {
-    const double* row = f.p + i * f.rank;
-    for (std::size_t j = 0; j < f.columns; ++j) {
-      const double entry = f.m[i * f.columns + j];
-      for (std::size_t r = 0; r < f.rank; ++r)
-        f.q[j * f.rank + r] += rounded_product(entry, row[r]);
+  for (std::size_t r = 0; r < f.rank; ++r) {
+    std::fill_n(f.q_column(r).data(), f.columns, 0.0);
+    for (std::size_t i = 0; i < f.rows; ++i) {
+      add_multiple(f.p_column(r)[i], f.m_row(i), f.q_column(r));
     }
   }
 }
@@ -113,8 +114,8 @@ class LowRankOf final : public ForFloats<LowRankOf<Rule>> {
   /// Puts both factors in scratch.values as numbers of the message; returns how many they are.
   template <class T>
   std::size_t factorize(std::span<const T> x, const Draw& draw, Scratch& scratch) const {
-    const auto [rows, columns, transposed] = shape_of(static_cast<std::uint32_t>(x.size()));
-    const MatrixShape shape{rows, columns, transposed};
+    const MatrixShape shape = shape_of(static_cast<std::uint32_t>(x.size()));
+    const std::size_t rows = shape.rows, columns = shape.columns;
     const std::size_t n = (rows + columns) * rank_;
     T* factors = reserve(scratch.values<T>(), n);
     const double largest = norm_inf(x);
@@ -126,9 +127,11 @@ class LowRankOf final : public ForFloats<LowRankOf<Rule>> {
     std::frexp(largest, &exponent);
     double* m = reserve(scratch.matrices, rows * columns + n);
     std::fill_n(m, rows * columns, 0.0);
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      m[shape.place(i)] = std::ldexp(static_cast<double>(x[i]), 1 - exponent);
-    }
+    const double half = std::ldexp(1.0, (1 - exponent) / 2);  // 2^(1 - exponent) may be infinite
+    const double rest = std::ldexp(1.0, 1 - exponent - (1 - exponent) / 2);
+    shape.each_entry(x.size(), [=](std::size_t i, std::size_t row, std::size_t column) {
+      m[row * columns + column] = static_cast<double>(x[i]) * half * rest;
+    });
     double* p = m + rows * columns;
     double* q = p + rows * rank_;
     Rule::factorize({m, p, q, rows, columns, rank_}, draw, scratch);
@@ -143,16 +146,14 @@ class LowRankOf final : public ForFloats<LowRankOf<Rule>> {
   void multiply(const T* factors, std::span<T> out) const noexcept {
     const MatrixShape shape = shape_of(static_cast<std::uint32_t>(out.size()));
     const T* q = factors + shape.rows * rank_;
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      const std::size_t place = shape.place(i);
-      const T* p_row = factors + place / shape.columns * rank_;
-      const T* q_row = q + place % shape.columns * rank_;
+    shape.each_entry(out.size(), [=, this](std::size_t i, std::size_t row, std::size_t column) {
       double sum = 0;
       for (std::size_t r = 0; r < rank_; ++r) {
-        sum += rounded_product(static_cast<double>(p_row[r]), static_cast<double>(q_row[r]));
+        sum += rounded_product(static_cast<double>(factors[r * shape.rows + row]),
+                               static_cast<double>(q[r * shape.columns + column]));
       }
       out[i] = static_cast<T>(sum);
-    }
+    });
   }
 
   std::uint32_t rank_;

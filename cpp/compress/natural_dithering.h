@@ -33,23 +33,23 @@ struct NaturalDithering {
     const std::uint64_t mantissa = std::uint64_t{random} << (64 - kValueBits<T>) >> 12;
     const std::uint64_t exponent = (std::bit_cast<std::uint64_t>(part) + mantissa) >> 52;
     const std::uint32_t smallest = kBias + 1 - levels;  // the exponent of the lowest level
-    const bool to_lowest = unit(random) < part * power(kBias + levels - 1);
-    const bool is_small = part < power(smallest);
-    const auto level = is_small ? to_lowest : static_cast<std::uint32_t>(exponent) - smallest + 1;
+    const std::uint32_t lowest = unit(random) < part * power(kBias + levels - 1);
+    const std::uint32_t between = static_cast<std::uint32_t>(exponent) + 1 - smallest;
+    const std::uint32_t level = part < power(smallest) ? lowest : between;
     return with_sign(level, x);
   }
 
   template <class T>
   T value(std::uint32_t code, T header) const noexcept {
     const std::uint32_t level = code >> 1;
-    const double size = level == 0 ? 0 : power(kBias + level - levels);
+    const double size = power(level == 0 ? 0 : kBias + level - levels);
     return static_cast<T>(static_cast<double>(header) * ((code & 1) != 0 ? -size : size));
   }
 
  private:
   static constexpr std::uint32_t kBias = 1023;
 
-  /// 2^(exponent - kBias).
+  /// 2^(exponent - kBias); 0 for 0.
   static double power(std::uint32_t exponent) noexcept {
     return std::bit_cast<double>(std::uint64_t{exponent} << 52);
   }

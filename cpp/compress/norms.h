@@ -1,4 +1,4 @@
-// Norms of vectors, summed in double in an order that does not depend on the machine.
+// Norms and products of vectors, summed in double in an order that does not depend on the machine.
 #pragma once
 
 #include <algorithm>
@@ -11,20 +11,35 @@
 
 namespace buropt {
 
-/// The sum of f(entry) in eight sums side by side, whatever the registers are.
-template <class T, class F>
-double sum_of(std::span<const T> x, F&& f) noexcept {
+/// The sum of f(i) for i below n, in eight sums side by side, whatever the registers are.
+template <class F>
+double sum_over(std::size_t n, F&& f) noexcept {
   constexpr std::size_t kSums = 8;
   std::array<double, kSums> sums{};
   std::size_t i = 0;
-  for (; i + kSums <= x.size(); i += kSums) {
-    for (std::size_t j = 0; j < kSums; ++j) sums[j] += f(static_cast<double>(x[i + j]));
+  for (; i + kSums <= n; i += kSums) {
+    for (std::size_t j = 0; j < kSums; ++j) sums[j] += f(i + j);
   }
-  for (; i < x.size(); ++i) sums[i % kSums] += f(static_cast<double>(x[i]));
+  for (; i < n; ++i) sums[i % kSums] += f(i);
   for (std::size_t half = kSums / 2; half > 0; half /= 2) {
     for (std::size_t j = 0; j < half; ++j) sums[j] += sums[j + half];
   }
   return sums[0];
+}
+
+/// The sum of f(entry).
+template <class T, class F>
+double sum_of(std::span<const T> x, F&& f) noexcept {
+  return sum_over(x.size(), [&](std::size_t i) { return f(static_cast<double>(x[i])); });
+}
+
+inline double product(std::span<const double> x, std::span<const double> y) noexcept {
+  return sum_over(x.size(), [&](std::size_t i) { return rounded_product(x[i], y[i]); });
+}
+
+/// y += a x.
+inline void add_multiple(double a, std::span<const double> x, std::span<double> y) noexcept {
+  for (std::size_t i = 0; i < x.size(); ++i) y[i] += rounded_product(a, x[i]);
 }
 
 template <class T>

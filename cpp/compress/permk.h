@@ -41,27 +41,29 @@ struct PermK {
   }
 
  private:
-  /// Puts the coordinates of all workers, one after the other, in scratch.assignment.
+  /// Puts the coordinates of all workers, one after the other, in scratch.assignment: coordinate j
+  /// mod d goes to worker j mod n, both in random order, for j below max(n, d).
   void assign(std::uint32_t d, const Draw& draw, Scratch& scratch) const {
     RandomStream stream = draw.common_stream();
-    std::vector<std::uint32_t> coordinates = shuffled(d, stream);
-    std::vector<std::uint32_t> workers = shuffled(n_workers, stream);
-
-    // Pairs (coordinate, worker) j = 0, 1, ...: coordinate j mod d and worker j mod n, both
-    // shuffled.
-    const std::uint32_t n_pairs = std::max(n_workers, d);
+    const std::vector<std::uint32_t> coordinates = shuffled(d, stream);
+    const std::vector<std::uint32_t> workers = shuffled(n_workers, stream);
     std::vector<std::uint32_t>& ends = scratch.assignment_end;
     ends.assign(n_workers, 0);
-    for (std::uint32_t j = 0; j < n_pairs; ++j) ++ends[workers[j % n_workers]];
-    std::partial_sum(ends.begin(), ends.end(), ends.begin());
-    std::uint32_t* assignment = reserve(scratch.assignment, n_pairs);
-    std::vector<std::uint32_t> next(ends.begin(), ends.end());
-    for (std::uint32_t j = 0; j < n_pairs; ++j) {
-      assignment[--next[workers[j % n_workers]]] = coordinates[j % d];
+    if (d <= n_workers) {
+      std::uint32_t* assignment = reserve(scratch.assignment, n_workers);
+      for (std::uint32_t j = 0; j < n_workers; ++j) assignment[workers[j]] = coordinates[j % d];
+      std::iota(ends.begin(), ends.end(), 1u);
+      return;
     }
-    for (std::uint32_t i = 0; i < n_workers; ++i) {
-      std::sort(assignment + next[i], assignment + ends[i]);
+    std::vector<std::uint32_t> owner(d);
+    for (std::uint32_t j = 0; j < d; ++j) {
+      const std::uint32_t worker = workers[j % n_workers];
+      owner[coordinates[j]] = worker;
+      ++ends[worker];
     }
+    std::exclusive_scan(ends.begin(), ends.end(), ends.begin(), 0u);
+    std::uint32_t* assignment = reserve(scratch.assignment, d);
+    for (std::uint32_t i = 0; i < d; ++i) assignment[ends[owner[i]]++] = i;
   }
 
   /// 0, ..., n - 1 in random order: Fisher and Yates.

@@ -27,31 +27,17 @@ struct PowerSGD {
   /// before it becomes 0: M is of lower rank, and nothing is missed.
   static void orthonormalize(const Factors& f) noexcept {
     for (std::size_t r = 0; r < f.rank; ++r) {
-      const double before = length(f, r);
+      const std::span<double> column = f.p_column(r);
+      const double before = std::sqrt(product(column, column));
       for (int pass = 0; pass < 2; ++pass) {
         for (std::size_t s = 0; s < r; ++s) {
-          const double along = product(f, r, s);
-          for (std::size_t i = 0; i < f.rows; ++i) {
-            f.p[i * f.rank + r] -= rounded_product(along, f.p[i * f.rank + s]);
-          }
+          add_multiple(-product(column, f.p_column(s)), f.p_column(s), column);
         }
       }
-      const double after = length(f, r);
+      const double after = std::sqrt(product(column, column));
       const double factor = after > 1e-12 * before ? 1 / after : 0;
-      for (std::size_t i = 0; i < f.rows; ++i) f.p[i * f.rank + r] *= factor;
+      for (double& entry : column) entry *= factor;
     }
-  }
-
-  static double product(const Factors& f, std::size_t r, std::size_t s) noexcept {
-    double sum = 0;
-    for (std::size_t i = 0; i < f.rows; ++i) {
-      sum += rounded_product(f.p[i * f.rank + r], f.p[i * f.rank + s]);
-    }
-    return sum;
-  }
-
-  static double length(const Factors& f, std::size_t r) noexcept {
-    return std::sqrt(product(f, r, r));
   }
 };
 

@@ -42,9 +42,10 @@ class QuantizerOf final : public ForFloats<QuantizerOf<Rule>> {
   std::int64_t compress_row(std::span<const T> x, const Draw& draw, Scratch&,
                             std::span<T> out) const {
     const T header = header_of(x);
+    const Rule rule = rule_;  // a copy, which nothing that is written can change
     T* next = out.data();
     each_chunk(x, header, draw, [&](const std::uint32_t* codes, std::size_t n) {
-      for (std::size_t i = 0; i < n; ++i) next[i] = rule_.template value<T>(codes[i], header);
+      for (std::size_t i = 0; i < n; ++i) next[i] = rule.template value<T>(codes[i], header);
       next += n;
     });
     return message_bits<T>(x.size());
@@ -53,6 +54,7 @@ class QuantizerOf final : public ForFloats<QuantizerOf<Rule>> {
   template <class T>
   void encode_row(std::span<const T> x, const Draw& draw, Scratch&, BitWriter& to) const {
     const T header = header_of(x);
+    to.reserve(message_bits<T>(x.size()));
     if (Rule::kHasHeader) to.put_value(header);
     const std::uint32_t width = rule_.template width<T>();
     each_chunk(x, header, draw, [&](const std::uint32_t* codes, std::size_t n) {
@@ -66,9 +68,12 @@ class QuantizerOf final : public ForFloats<QuantizerOf<Rule>> {
                              out.size());
     const T header = Rule::kHasHeader ? from.get_value<T>() : T(0);
     const std::uint32_t width = rule_.template width<T>();
+    const Rule rule = rule_;
+    BitReader codes = from;
     for (T& entry : out) {
-      entry = rule_.template value<T>(static_cast<std::uint32_t>(from.get(width)), header);
+      entry = rule.template value<T>(static_cast<std::uint32_t>(codes.get(width)), header);
     }
+    from = codes;
   }
 
  private:
@@ -94,13 +99,14 @@ class QuantizerOf final : public ForFloats<QuantizerOf<Rule>> {
   template <class T, class F>
   void each_chunk(std::span<const T> x, T header, const Draw& draw, F&& f) const {
     std::array<std::uint32_t, kChunk> codes{};
+    const Rule rule = rule_;
     const bool is_known = std::isfinite(header);
     RandomWords<T> random(draw);
     for (std::size_t start = 0; start < x.size(); start += kChunk) {
       const std::size_t n = std::min(kChunk, x.size() - start);
       if (is_known) {
         const BitsOf<T>* words = Rule::kIsRandom ? random.next(n) : random.zeros();
-        for (std::size_t i = 0; i < n; ++i) codes[i] = rule_.code(x[start + i], header, words[i]);
+        for (std::size_t i = 0; i < n; ++i) codes[i] = rule.code(x[start + i], header, words[i]);
       }
       f(codes.data(), n);
     }

@@ -27,7 +27,8 @@ double share(T x, T norm) noexcept {
 /// The sign in the lowest bit, set for negative numbers, and the level above it.
 template <class T>
 std::uint32_t with_sign(std::uint32_t level, T x) noexcept {
-  return level << 1 | static_cast<std::uint32_t>(x < 0 && level > 0);
+  const std::uint32_t sign = x < 0;
+  return level << 1 | (level > 0 ? sign : 0);
 }
 
 /// Bits of such a code for levels 0, ..., n: 1 + ceil(log2(n + 1)).

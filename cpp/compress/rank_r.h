@@ -17,19 +17,17 @@ struct RankR {
     double* gram = reserve(memory, 4 * c * c + c);
     std::fill_n(gram, c * c, 0.0);
     for (std::size_t i = 0; i < f.rows; ++i) {
-      const double* row = f.m + i * c;
+      const std::span<const double> row = f.m_row(i);
       for (std::size_t j = 0; j < c; ++j) {
-        for (std::size_t k = 0; k <= j; ++k) gram[j * c + k] += rounded_product(row[j], row[k]);
+        add_multiple(row[j], row.first(j + 1), {gram + j * c, j + 1});
       }
     }
     double* vectors = gram + c * c;
     double* eigenvalues = vectors + c * c;
     std::vector<std::int64_t> order(c);
     eigh(gram, static_cast<std::int64_t>(c), eigenvalues, vectors, eigenvalues + c, order.data());
-    for (std::size_t j = 0; j < c; ++j) {
-      for (std::size_t r = 0; r < f.rank; ++r) {
-        f.q[j * f.rank + r] = vectors[j * c + (c - 1 - r)];
-      }
+    for (std::size_t r = 0; r < f.rank; ++r) {
+      for (std::size_t j = 0; j < c; ++j) f.q_column(r)[j] = vectors[j * c + (c - 1 - r)];
     }
     multiply_right(f);
   }

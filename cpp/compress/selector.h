@@ -101,7 +101,7 @@ class Selector : public ForFloats<Selector> {
         out[i] = scaled(x[i], factor);
       }
     }
-    return place_bits(kept.size, d) + std::int64_t{kept.size} * kValueBits<T>;
+    return message_bits<T>(kept, d);
   }
 
   template <class T>
@@ -109,6 +109,7 @@ class Selector : public ForFloats<Selector> {
     const auto d = static_cast<std::uint32_t>(x.size());
     const Selection kept = select(x, d, draw, scratch);
     const double factor = scale(d);
+    to.reserve(message_bits<T>(kept, d));
     write_places(kept, d, to);
     for (std::uint32_t j = 0; j < kept.size; ++j) to.put_value(scaled(x[kept[j]], factor));
   }
@@ -128,6 +129,12 @@ class Selector : public ForFloats<Selector> {
         read_places(from, static_cast<std::uint32_t>(size), draw, scratch);
     if (!kept) refuse<T>(size, "has impossible indices");
     return *kept;
+  }
+
+ private:
+  template <class T>
+  std::int64_t message_bits(const Selection& kept, std::uint32_t d) const {
+    return place_bits(kept.size, d) + std::int64_t{kept.size} * kValueBits<T>;
   }
 };
 

@@ -24,6 +24,13 @@ struct SignCode {
   std::uint32_t code(T x, T, BitsOf<T>) const noexcept {
     return x < 0;
   }
+
+  /// size, or -size for code 1; without a branch, which could not be predicted.
+  template <class T>
+  static T with_sign(T size, std::uint32_t code) noexcept {
+    const auto sign = static_cast<BitsOf<T>>(BitsOf<T>{code} << (kValueBits<T> - 1));
+    return std::bit_cast<T>(std::bit_cast<BitsOf<T>>(size) ^ sign);
+  }
 };
 
 struct Sign : SignCode {
@@ -32,7 +39,7 @@ struct Sign : SignCode {
 
   template <class T>
   T value(std::uint32_t code, T) const noexcept {
-    return code != 0 ? T(-1) : T(1);
+    return with_sign(T(1), code);
   }
 };
 
@@ -47,7 +54,7 @@ struct ScaledSign : SignCode {
 
   template <class T>
   T value(std::uint32_t code, T header) const noexcept {
-    return code != 0 ? -header : header;
+    return with_sign(header, code);
   }
 };
 

@@ -6,7 +6,7 @@
 // E_{m-1}), else m.
 #pragma once
 
-#include "base/simd.h"
+#include "compress/norms.h"
 #include "compress/topk.h"
 
 namespace buropt {
@@ -66,16 +66,15 @@ struct TopLEK {
   template <class T>
   std::uint32_t draw_length(std::span<const T> x, double largest, const std::uint32_t* order,
                             double uniform) const noexcept {
-    const auto energy = [largest](T entry) {
-      const double ratio = static_cast<double>(entry) / largest;
+    const auto energy = [largest](double entry) {
+      const double ratio = entry / largest;
       return rounded_product(ratio, ratio);
     };
-    double total = 0;
-    for (const T entry : x) total += energy(entry);
-    const double target = total * (static_cast<double>(k) / static_cast<double>(x.size()));
+    const double share = static_cast<double>(k) / static_cast<double>(x.size());
+    const double target = sum_of(x, energy) * share;
     double sent = 0;
     for (std::uint32_t m = 1; m <= k; ++m) {
-      const double gain = energy(x[order[m - 1]]);
+      const double gain = energy(static_cast<double>(x[order[m - 1]]));
       sent += gain;
       if (sent >= target) return rounded_product(uniform, gain) < sent - target ? m - 1 : m;
     }
