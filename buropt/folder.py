@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 RUN, HISTORY, CHECKPOINT = "run.json", "history.jsonl", "checkpoint.npz"
 ARRAY, CURVE, RESULT = "x.npy", "curve.png", "result.json"
 FAILED = "failed"  # the status of a run that ended with an error
-ERROR = "error.txt"
-OF_THE_END = (RESULT, ARRAY, CURVE, ERROR)
+ERROR, REFUSED = "error.txt", "refused.json"
+OVERRIDES = "overrides.yaml"  # in .hydra: what the command line says of a run
+OF_THE_END = (RESULT, ARRAY, CURVE, ERROR, REFUSED)
 
 
 class OccupiedError(ValueError):
@@ -92,6 +93,20 @@ def config_of(folder: Path) -> dict[str, Any]:
     return config
 
 
+def require_same(folder: Path, config: Mapping[str, Any]) -> None:
+    """Refuse to go on with the run in the folder as one of another configuration.
+
+    Raises
+    ------
+    ValueError
+        That says which setting differs; or if there is no run that could be resumed.
+    """
+    then, now = checkpoint.identity(config_of(folder)), checkpoint.identity(config)
+    change = checkpoint.difference(then, now)
+    if change is not None:
+        raise ValueError(f"{folder} is of another run: {change}")
+
+
 def reopen_run(
     folder: Path, config: Mapping[str, Any], method: type
 ) -> tuple[History, Checkpoint | None]:
@@ -102,14 +117,11 @@ def reopen_run(
     Raises
     ------
     ValueError
-        If the run is another one, or a file is damaged; nothing is changed then.
+        If the checkpoint is that of another run, or a file is damaged; nothing is changed then.
     OSError
         If a file cannot be opened, or another process still works on the run.
     """
     wanted = checkpoint.identity(config)
-    change = checkpoint.difference(checkpoint.identity(config_of(folder)), wanted)
-    if change is not None:
-        raise ValueError(f"{folder} is of another run: {change}")
     found, length, last = None, 0, None
     if (folder / CHECKPOINT).exists():
         found = checkpoint.read(folder / CHECKPOINT, wanted, method)
@@ -144,10 +156,11 @@ def outcome_of(folder: Path, content: Mapping[str, Any]) -> Outcome:
 
 
 def write_failure(folder: Path, config: Mapping[str, Any], error: Exception, code: int) -> None:
-    """The files of a run that came to nothing: result.json with the message, and the traceback."""
+    """The files of a run that came to nothing: result.json with the message, and the traceback.
+
+    In a folder that has the result of another run, this goes to refused.json alone.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    text = "".join(traceback.format_exception(error))
-    (folder / ERROR).write_text(text, encoding="utf-8")
     content = {
         "status": FAILED,
         "message": str(error).split("\n")[0] or type(error).__name__,
@@ -157,6 +170,11 @@ def write_failure(folder: Path, config: Mapping[str, Any], error: Exception, cod
         "versions": result.versions(),
         "machine": result.machine(),
     }
+    if (folder / RESULT).exists():
+        result.write_json(folder / REFUSED, content)
+        return
+    text = "".join(traceback.format_exception(error))
+    (folder / ERROR).write_text(text, encoding="utf-8")
     result.write_json(folder / RESULT, content)
 
 

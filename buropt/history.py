@@ -129,7 +129,7 @@ class History:
                 if not line.endswith("\n"):
                     raise ValueError(f"{path} has {number - 1} records, and {length} are needed")
                 try:
-                    history.records.append(_parse(line))
+                    history.records.append(parse_record(line))
                 except ValueError as error:
                     raise _no_record(path, number, error) from None
             if last is not None and history.records[-1:] != [last]:
@@ -159,7 +159,7 @@ class History:
             if half_written and not line:
                 break
             try:
-                record = _parse(line)
+                record = parse_record(line)
             except ValueError as error:
                 if half_written:
                     break
@@ -299,7 +299,7 @@ def _number(value: float | None) -> str:
     return repr(float(value))
 
 
-def _parse(line: str) -> Record:
+def parse_record(line: str) -> Record:
     """One line back to a record; ValueError says what is wrong with it."""
     try:
         fields = json.loads(line)

@@ -17,6 +17,12 @@ from omegaconf.errors import OmegaConfBaseException
 from buropt.build import GROUPS, unknown_key
 
 CONFIGS = "pkg://buropt.conf"
+EXTRAS = {
+    "joblib": "'buropt[joblib]'",
+    "submitit_local": "'buropt[submitit]'",
+    "submitit_slurm": "'buropt[submitit]'",
+    "optuna": "'buropt[optuna]'",
+}
 
 
 class UsageError(Exception):
@@ -40,6 +46,8 @@ def explain(error: Exception) -> str:
     """One sentence for an error of the command line, with the valid choices."""
     if isinstance(error, MissingConfigException) and error.options:
         group, _, choice = str(error.missing_cfg_file).rpartition("/")
+        if group in ("hydra/launcher", "hydra/sweeper") and choice in EXTRAS:
+            return f"{group}={choice} is in a package of its own: pip install {EXTRAS[choice]}"
         near = difflib.get_close_matches(choice, error.options, n=1)
         hint = f"; did you mean {group}={near[0]}?" if near else "."
         return f"{group}={choice} is not a choice{hint} The choices are {', '.join(error.options)}."

@@ -10,6 +10,7 @@ interrupted, everything written. A sweep's is the largest of its jobs'. A consol
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import re
@@ -25,9 +26,10 @@ from hydra.types import RunMode
 from hydra.utils import to_absolute_path
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from rich.console import Console
 
 from buropt.checkpoint import SILENT
-from buropt.folder import OccupiedError, config_of, write_failure
+from buropt.folder import OVERRIDES, config_of, write_failure
 from buropt.loop import CONVERGED, INTERRUPTED, NON_FINITE
 from buropt.mistakes import CONFIGS, UsageError, explain, usage_errors
 from buropt.runner import Report, run
@@ -49,6 +51,7 @@ def main() -> None:
 
 def command_line() -> int:
     """Let Hydra read the command line and run what it says; the exit code."""
+    sys.argv[1:] = sorted(sys.argv[1:], key=lambda word: word not in ("-m", "--multirun"))
     # Hydra would print errors its own way and exit; with this variable it raises them.
     before = os.environ.get(FULL_ERROR)
     if before == "1":
@@ -63,6 +66,10 @@ def command_line() -> int:
             raise
         print(f"buropt: {explain(error)}", file=sys.stderr)
         return 2
+    except Exception as error:  # of a launcher or a sweeper: jobs tell of theirs
+        traceback.print_exception(error)
+        print("buropt: the sweep was stopped; with resume=true it goes on", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("buropt: interrupted", file=sys.stderr)
         return 130
@@ -97,35 +104,48 @@ def job(config: DictConfig) -> float:
             paths_from_where_the_command_was_run(config)
             if alone and config.resume:
                 config = as_it_was(config, folder)
-        report = run(config, folder, on_start=on_start, resume=bool(config.resume))
+        console = None if alone else silent()
+        report = run(config, folder, console, on_start=on_start, resume=bool(config.resume))
     except Exception as error:
-        code = tell(error)
-        if is_ours and not isinstance(error.__cause__, OccupiedError):
+        code = exit_code(error)
+        if alone:
+            tell(error)
+        if is_ours:
             with suppress(OSError):
+                keep_configuration(config, folder)
                 plain = OmegaConf.to_container(config, resolve=False)
                 write_failure(folder, plain, error, code)  # type: ignore[arg-type]
         if alone:
             sys.exit(code)
         return math.inf
-    if report.exit_code:
+    if alone and report.exit_code:
         print(f"buropt: {report.message}", file=sys.stderr)
     if report.outcome.status == INTERRUPTED or (alone and report.exit_code):
         sys.exit(report.exit_code)  # of a sweep, the whole ends
     return objective(config.objective, report)
 
 
-def tell(error: Exception) -> int:
-    """Say what ended a job; its exit code."""
-    message, code, is_bug = str(error), 2, False
-    if isinstance(error, OSError):
-        message, code = f"a file could not be written: {error}", 1
-    elif not isinstance(error, UsageError):
-        code, is_bug = 1, True
-    if is_bug or TRACEBACK in os.environ:
+def silent() -> Console:
+    """For a job of a sweep, of which `Folders` shows what there is to see; warnings aside."""
+    for handler in logging.getLogger().handlers:
+        if not isinstance(handler, logging.FileHandler):
+            handler.setLevel(logging.WARNING)
+    return Console(quiet=True)
+
+
+def exit_code(error: Exception) -> int:
+    """2 for a mistake in the command, else 1."""
+    return 2 if isinstance(error, UsageError) else 1
+
+
+def tell(error: Exception) -> None:
+    """Say in a sentence what ended a run, or with a traceback where that helps."""
+    if TRACEBACK in os.environ or not isinstance(error, (UsageError, OSError)):
         traceback.print_exception(error)
+    elif isinstance(error, OSError):
+        print(f"buropt: a file could not be written: {error}", file=sys.stderr)
     else:
-        print(f"buropt: {message}", file=sys.stderr)
-    return code
+        print(f"buropt: {error}", file=sys.stderr)
 
 
 def objective(name: str, report: Report) -> float:
@@ -168,14 +188,16 @@ def paths_from_where_the_command_was_run(config: DictConfig) -> None:
 def keep_configuration(config: DictConfig, folder: Path) -> None:
     """The files of .hydra, which Hydra itself would write before it is known that the job runs."""
     place = folder / ".hydra"
+    if config.resume and place.exists():
+        return  # they say how the run was started
     place.mkdir(exist_ok=True)
     settings = OmegaConf.masked_copy(HydraConfig.instance().cfg, "hydra")  # type: ignore[arg-type]
     for name, content in (
-        ("config", config),
-        ("hydra", settings),
-        ("overrides", HydraConfig.get().overrides.task),
+        ("config.yaml", config),
+        ("hydra.yaml", settings),
+        (OVERRIDES, HydraConfig.get().overrides.task),
     ):
-        (place / f"{name}.yaml").write_text(OmegaConf.to_yaml(content), encoding="utf-8")
+        (place / name).write_text(OmegaConf.to_yaml(content), encoding="utf-8")
 
 
 if __name__ == "__main__":

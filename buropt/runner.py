@@ -30,6 +30,7 @@ from buropt.folder import (
     is_taken,
     outcome_of,
     reopen_run,
+    require_same,
 )
 from buropt.history import MAY_BE_UNKNOWN, History, Record
 from buropt.loggers import Guarded
@@ -106,6 +107,8 @@ def run(
         settings = settings_of(plain)
         logging.getLogger("buropt").setLevel(logging.INFO if settings.verbose else logging.WARNING)
         may_start, resume = resume, resume and is_taken(folder)
+        if resume:
+            require_same(folder, plain)
         done = finished(folder) if resume else None
         if done is not None:
             return finished_before(folder, done)

@@ -7,24 +7,46 @@ overrides, in the same order, from the folder where Hydra would make the new one
 
 from __future__ import annotations
 
+import atexit
 import json
+import math
+import os
 import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NoReturn
 
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, open_dict, read_write
 
 from buropt import result
-from buropt.folder import RESULT, RUN, config_of
+from buropt.folder import REFUSED, RESULT, RUN, config_of, finished
+from buropt.monitor import Monitor
 
 SWEEP = "sweep.json"
+BASIC = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
+THREADS = (
+    *("BUROPT_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
+    "NUMEXPR_NUM_THREADS",
+)
 
 
 class Folders(Callback):
-    """Hydra's hooks around runs and sweeps."""
+    """Hydra's hooks around runs and sweeps.
+
+    While a sweep runs, its jobs are watched. Jobs in processes of their own get one thread each
+    (hydra.launcher.cpus_per_task of SLURM's), unless the usual variables say otherwise.
+    """
+
+    def __init__(self) -> None:
+        self._monitor: Monitor | None = None
+        self._variables: list[str] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a job in another process gets: nothing to watch."""
+        return {"_monitor": None, "_variables": []}
 
     def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Choose the folder of a run."""
@@ -58,21 +80,62 @@ class Folders(Callback):
                 "command": result.command(),
             }
             result.write_json(folder / SWEEP, content)
+        if resume:
+            forget_failures(folder)
+        launcher = config.hydra.launcher
+        if launcher.get("_target_") != BASIC:
+            threads = str(launcher.get("cpus_per_task") or 1)
+            self._variables = [name for name in THREADS if name not in os.environ]
+            os.environ.update(dict.fromkeys(self._variables, threads))
+        total, constant = swept(config)
+        self._monitor = Monitor(folder, total, constant, bool(config.get("verbose", True)))
+        self._monitor.__enter__()
+        atexit.register(self._monitor.__exit__)  # a sweep that is interrupted has no end
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """End the process with the sweep's exit code, unless that is 0."""
-        code = max((code for code in exit_codes(Path(config.hydra.sweep.dir))), default=0)
+        for name in self._variables:
+            del os.environ[name]
+        if self._monitor is not None:
+            self._monitor.__exit__()
+            atexit.unregister(self._monitor.__exit__)
+        code = max(exit_codes(Path(config.hydra.sweep.dir)), default=0)
         if code:
             sys.exit(code)
 
 
 def exit_codes(folder: Path) -> Iterator[int]:
     """Of all jobs of a sweep; 1 for a job that was killed."""
-    for path in folder.rglob(RESULT):
+    for path in (*folder.rglob(RESULT), *folder.rglob(REFUSED)):
         yield int(json.loads(path.read_text(encoding="utf-8")).get("exit_code", 0))
     for path in folder.rglob(RUN):
         if not path.with_name(RESULT).exists():
             yield 1
+
+
+def forget_failures(folder: Path) -> None:
+    """Remove the results of jobs that are to be tried again."""
+    for path in folder.rglob(RESULT):
+        if finished(path.parent) is None:
+            path.unlink()
+    for path in folder.rglob(REFUSED):
+        path.unlink()
+
+
+def swept(config: DictConfig) -> tuple[int | None, frozenset[str]]:
+    """The number of a sweep's jobs, if it is known, and the keys that are the same in all."""
+    sweeper = config.hydra.sweeper
+    words = list(config.hydra.overrides.task)
+    if sweeper.get("params") and sweeper.get("n_trials") is None:
+        words += [f"{key}={value}" for key, value in sweeper.params.items()]
+    values: dict[str, int] = {}
+    for override in OverridesParser.create().parse_overrides(words):
+        sweeps = override.is_sweep_override()
+        key = override.get_key_element().lstrip("+~")
+        values[key] = len(list(override.sweep_string_iterator())) if sweeps else 0
+    total = math.prod(n for n in values.values() if n)
+    constant = frozenset(key for key, n in values.items() if not n)
+    return sweeper.get("n_trials") or total, constant
 
 
 def _overrides(config: DictConfig) -> list[str]:

@@ -59,7 +59,7 @@ def test_mistakes_on_the_command_line(
         (
             ["-m", "optimizer=dcgd,gd", "compressor=topk", "iterations=3"],
             2,
-            "DCGD needs an unbiased",
+            "job #0 optimizer=dcgd: DCGD needs an unbiased",
         ),
     ],
 )

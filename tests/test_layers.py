@@ -120,7 +120,8 @@ PYTHON_LAYERS = {
         "plot",
         "result",
     },
-    "sweep": {"folder", "result"},
+    "monitor": {"budget", "folder", "history", "progress"},
+    "sweep": {"folder", "monitor", "result"},
     "run": {"checkpoint", "folder", "loop", "mistakes", "runner", "screen"},
     "_interrupt": set(),
     "__init__": {
@@ -133,7 +134,7 @@ PYTHON_LAYERS = {
 GUARDED = {
     "hydra": {"run", "sweep", "mistakes"},
     "omegaconf": {"run", "runner", "sweep", "mistakes"},
-    "rich": {"runner", "progress"},
+    "rich": {"run", "runner", "monitor", "progress"},
     "matplotlib": {"plot", "drawing"},
     "sklearn": {"data"},
     "pandas": {"results"},
