@@ -115,6 +115,7 @@ def job(config: DictConfig) -> float:
                 keep_configuration(config, folder)
                 plain = OmegaConf.to_container(config, resolve=False)
                 write_failure(folder, plain, error, code)  # type: ignore[arg-type]
+                keep_configuration(config, folder)
         if alone:
             sys.exit(code)
         return math.inf

@@ -61,7 +61,7 @@ function drawControls() {
   if (runs.length > told.length && new Set(runs.map((run) => run.label)).size < runs.length) {
     row.push(select("seeds", "mean", [[true, "mean"], [false, "every run"]]));
     row.push(
-      select("band", "band", [["range", "least to largest"], ["deviation", "standard deviation"], ["none", "none"]]),
+      select("band", "band", [["range", "min to max"], ["deviation", "± deviation"], ["none", "none"]]),
     );
   }
   byId("axes").replaceChildren(...row);

@@ -20,6 +20,13 @@ function show(value, whole = false) {
   return value.toExponential(3).replace(/\.?0+e/, "e").replace("e+", "e");
 }
 
+/** A cost in a table: 3001, 207.1k, 5.952M. */
+function showCost(value) {
+  if (value === null || Math.abs(value) < 1e5) return show(value, true);
+  const [unit, name] = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]].find(([unit]) => Math.abs(value) >= unit);
+  return Number((value / unit).toPrecision(4)) + name;
+}
+
 /** A tick of a linear axis: 250k, 1.5M. */
 function tickText(value, step) {
   for (const [unit, name] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]]) {

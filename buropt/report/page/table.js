@@ -41,7 +41,7 @@ function tableColumns() {
     columns.push({ name, text: data.measures[name], number: true, of: (row) => row.final[name] });
   }
   for (const name of Object.keys(data.costs)) {
-    columns.push({ name, text: data.short[name], number: true, whole: true, of: (row) => row.final[name] });
+    columns.push({ name, text: data.short[name], number: true, cost: true, of: (row) => row.final[name] });
   }
   return columns;
 }
@@ -125,7 +125,7 @@ function bodyRow(row, columns) {
     const value = column.of(row);
     if (column.number) {
       cell.className = "number";
-      cell.textContent = show(value, column.whole);
+      cell.textContent = column.cost ? showCost(value) : show(value);
       if (value !== null) cell.title = String(value);
     } else if (column.name === "status") {
       cell.append(statusCell(row));
