@@ -163,13 +163,15 @@ def test_a_panel_for_each_value(sweep: Path, drawn: list[Figure], tmp_path: Path
     colours = [[line.get_color() for line in axes.lines[:2]] for axes in (left, right)]
     assert colours == [[LIGHT[0], LIGHT[1]]] * 2
     assert drawn[0].get_size_inches().tolist() == [4, 1.5]
+    assert main([str(sweep), *words, "--dpi", "100"]) == 0
+    assert int.from_bytes((tmp_path / "fig.png").read_bytes()[16:20], "big") == 400
     (legend,) = drawn[0].legends
     told = [text.get_text() for text in legend.get_texts()]
     assert told == ["gd", "marina", "marina (1 of 3 diverged)"]
     assert main([str(sweep), *words, "--panels", "seed", "--y", "gap", "grad"]) == 0
-    assert len(drawn[1].axes) == 6
+    assert len(drawn[2].axes) == 6
     assert main([str(sweep), *words, "--panels", "seed"]) == 0
-    assert len(drawn[2].axes) == 3
+    assert len(drawn[3].axes) == 3
 
 
 @pytest.mark.parametrize(

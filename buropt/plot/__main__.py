@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from buropt.axes import ALIASES, COSTS, MEASURES
-from buropt.plot.figure import HEIGHT, WIDTH, plot_runs
+from buropt.plot.figure import DPI, HEIGHT, WIDTH, plot_runs
 from buropt.results import read_runs
 from buropt.series import select
 
@@ -57,6 +57,7 @@ def parser() -> argparse.ArgumentParser:
         default=(WIDTH, HEIGHT),
         help=f"of a panel in inches (default: {WIDTH} {HEIGHT})",
     )
+    found.add_argument("--dpi", type=int, default=DPI, help=f"of a .png (default: {DPI})")
     return found
 
 
@@ -95,6 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             band=asked.band,
             legend=not asked.no_legend,
             size=tuple(asked.size),
+            dpi=asked.dpi,
         )
     except (ValueError, OSError) as error:
         print(f"buropt.plot: {error}", file=sys.stderr)

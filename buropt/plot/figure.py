@@ -23,6 +23,7 @@ from buropt.series import Band, Series, curve_of, group, mean_of, require_key, t
 
 FORMATS = (".pdf", ".png", ".svg", ".eps")
 WIDTH, HEIGHT = 3.4, 2.5  # inches of a panel: a column of most journals
+DPI = 300
 MARKED = 8  # places on a curve
 LETTER, HANDLE = 4.0, 36.0  # points that a letter of a legend takes, and the line before its text
 STYLE: Any = {  # a dict of rcParams
@@ -72,6 +73,7 @@ def plot_runs(
     band: Band = "range",
     legend: bool = True,
     size: tuple[float, float] = (WIDTH, HEIGHT),
+    dpi: int = DPI,
 ) -> None:
     """Draw runs into a .pdf, .png, .svg or .eps file: a panel for each y.
 
@@ -95,6 +97,8 @@ def plot_runs(
     legend : bool
     size : (float, float)
         Width and height of a panel in inches.
+    dpi : int
+        Dots an inch of a .png.
 
     Raises
     ------
@@ -134,7 +138,7 @@ def plot_runs(
         if legend:
             _legend(figure, list(grid[: len(rows) * len(measures)]))
         metadata = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
-        figure.savefig(path, dpi=300, metadata=metadata.get(path.suffix.lower(), {}))
+        figure.savefig(path, dpi=dpi, metadata=metadata.get(path.suffix.lower(), {}))
 
 
 def _rows(runs: Sequence[Run], key: str | None) -> list[tuple[str, list[Series]]]:
