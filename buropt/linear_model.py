@@ -49,14 +49,16 @@ class LinearModel:
         loss = _core.linear_loss(objective.functions.graph)
         return None if loss is None else cls(loss, objective, samples, threads)
 
-    def slopes(self, x: Array, products: Array | None = None) -> Array:
+    def slopes(
+        self, x: Array, products: Array | None = None, out: Array | None = None
+    ) -> Array:
         """phi'(a_j'x, y_j) of all samples, shape (n_samples,).
 
         `products`, the a_j'x, are used in place of x where they are known.
         """
         if products is None:
-            return _first(self._slopes([x], None, None, 1.0, [None]))
-        return _first(self._slopes_of_products([products], None, None, 1.0, [None]))
+            return _first(self._slopes([x], None, None, 1.0, [out]))
+        return _first(self._slopes_of_products([products], None, None, 1.0, [out]))
 
     def curvatures(self, x: Array) -> Array:
         """phi''(a_j'x, y_j) of all samples, shape (n_samples,)."""

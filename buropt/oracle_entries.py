@@ -8,8 +8,9 @@ that a difference of gradients costs one pass.
 
 from __future__ import annotations
 
+import threading
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,10 +28,21 @@ class _Slopes(NamedTuple):
     penalty: Array | None  # the regularizer's gradient, (dim,)
 
 
+class _Memory:
+    """The last two points, and arrays (n_samples,) that are written to again and again.
+
+    Fresh ones would cost as much as what is computed: their pages have to be faulted in.
+    """
+
+    def __init__(self, n_samples: int, dtype: np.dtype[Any]) -> None:
+        self.lock = threading.Lock()
+        self.known: list[_Slopes] = []
+        self.products = np.empty(n_samples, dtype)
+        self.spare = [np.empty(n_samples, dtype) for _ in range(2)]
+
+
 class OracleEntries(OracleHessians):
     """The part of `Oracle` that knows entries of the workers' gradients."""
-
-    _known: tuple[_Slopes, ...] = ()
 
     @property
     def has_quick_entries(self) -> bool:
@@ -68,11 +80,12 @@ class OracleEntries(OracleHessians):
         first = np.ascontiguousarray(starts, np.int64)
         places = np.ascontiguousarray(indices, np.int64)
         result: Array = np.empty(len(places), self.dtype)
-        before = None if y is None else self._slopes_at(y)
-        now = self._slopes_at(x)
         share = len(self._shards) / self.n_samples
-        minus = None if before is None else before.slopes
-        self._entries.entries(first, places, now.slopes, minus, share, result)
+        with self._memory.lock:
+            before = None if y is None else self._slopes_at(y)
+            now = self._slopes_at(x)
+            minus = None if before is None else before.slopes
+            self._entries.entries(first, places, now.slopes, minus, share, result)
         if now.penalty is not None:
             penalty = now.penalty
             if before is not None and before.penalty is not None:
@@ -81,27 +94,34 @@ class OracleEntries(OracleHessians):
         return result
 
     def _slopes_at(self, x: ArrayLike) -> _Slopes:
+        """Valid until the next but one is asked for."""
         at, _ = self._vector(x, "x")
         at = np.ascontiguousarray(at, self.dtype)
-        point = at.tobytes()
-        for known in self._known:
+        point, memory = at.tobytes(), self._memory
+        for k, known in enumerate(memory.known):
             if known.point == point:
+                memory.known.append(memory.known.pop(k))
                 return known
         model, products = self._linear_model, None
         assert model is not None
         if self._entries.has_patterns:
-            products = np.empty(self.n_samples, self.dtype)
+            products = memory.products
             self._entries.products(at, products)
-        slopes = model.slopes(at, products)
+        if not memory.spare:
+            memory.spare.append(memory.known.pop(0).slopes)
+        slopes = model.slopes(at, products, out=memory.spare.pop())
         weights = self._weights_for(None, None)
         if weights is not None:
             slopes *= np.asarray(weights)
         penalty = None
         if self._objective.penalty is not None:
             penalty = self._ask(self._queries.penalty_gradient(), [at], ONE_SAMPLE, None)
-        new = _Slopes(point, slopes, penalty)
-        self._known = (new, *self._known[:1])
-        return new
+        memory.known.append(_Slopes(point, slopes, penalty))
+        return memory.known[-1]
+
+    @cached_property
+    def _memory(self) -> _Memory:
+        return _Memory(self.n_samples, self.dtype)
 
     @cached_property
     def _entries(self) -> _core.WorkerEntries:

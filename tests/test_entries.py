@@ -6,10 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from methods import run
 from scipy import sparse
 
 import buropt as bo
 from buropt import Oracle, _core
+from buropt.compressors import Bernoulli, Compressor, PermK, RandK, TopK
+from buropt.optim import Marina
+from buropt.problems import logistic
+from buropt.random import Key
 
 SHARDS = [np.array([7, 3, 20, 1]), np.array([0, 2, 4, 5, 6]), np.r_[8:20, 21:6000]]
 
@@ -38,9 +43,9 @@ def entries_of(A: Any, dtype: Any = np.float64, threads: int = 1) -> _core.Worke
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("values", [False, True])
 def test_products_with_repeated_rows(dtype: Any, values: bool) -> None:
-    A = categories(5000, dtype, values)
+    A = categories(20000, dtype, values)
     x = np.random.default_rng(1).standard_normal(A.shape[1]).astype(dtype)
-    z, same = np.empty(5000, dtype), np.empty(5000, dtype)
+    z, same = np.empty(20000, dtype), np.empty(20000, dtype)
     entries = entries_of(A, dtype)
     assert entries.has_patterns
     entries.products(x, z)
@@ -108,6 +113,46 @@ def test_the_same_bits_whatever_was_asked_before_and_for_any_threads() -> None:
             oracle.worker_grad_entries(point, starts, indices)
             again = oracle.worker_grad_entries(x, starts, indices, y)
             assert again.tobytes() == fresh.tobytes()
+
+
+@pytest.mark.parametrize("compressor", [RandK(4), RandK(30), PermK(3), Bernoulli(0.5), TopK(4)])
+def test_differences_are_sent_by_the_quickest_way(compressor: Compressor) -> None:
+    """Of sparse rows only the entries that were chosen; the messages are those of dense ones."""
+    rng = np.random.default_rng(5)
+    A, y = categories(6000, np.float64), np.where(rng.random(6000) < 0.5, 1.0, -1.0)
+    quick = logistic(A, y, l2=0.1, split=SHARDS)
+    plain = logistic(A.toarray(), y, l2=0.1, split=SHARDS)
+    assert quick.oracle.has_quick_entries
+    assert not plain.oracle.has_quick_entries
+    old, new = rng.standard_normal((2, 30))
+    for number in range(3):
+        sent = [
+            problem.send_differences(compressor, new, old, Key(0, number))
+            for problem in (quick, plain)
+        ]
+        np.testing.assert_allclose(sent[0], sent[1], atol=1e-13)
+        assert quick.counters == plain.counters
+        old, new = new, new - 0.1 * sent[0].mean(axis=0)
+
+
+def test_marina_does_not_depend_on_what_is_kept() -> None:
+    """A state continues to the bit in another problem, with metrics in between or without."""
+    rng = np.random.default_rng(6)
+    A, y = categories(6000, np.float64), np.where(rng.random(6000) < 0.5, 1.0, -1.0)
+    problems = [logistic(A, y, l2=0.1, split=SHARDS, threads=threads) for threads in (1, 2)]
+    states = [run(Marina(compressor=RandK(5)), problem, 10)[-1] for problem in problems]
+    method = Marina(compressor=RandK(5)).theory(problems[0])
+    fresh, state = logistic(A, y, l2=0.1, split=SHARDS), states[0]
+    for number in range(11, 20):
+        fresh.metrics(state.x)
+        state = method.step(fresh, state, Key(0, number))
+        states = [
+            method.step(problem, other, Key(0, number))
+            for problem, other in zip(problems, states, strict=True)
+        ]
+    for other in states:
+        assert state.x.tobytes() == other.x.tobytes()
+        assert state.g.tobytes() == other.g.tobytes()
 
 
 def test_refusals() -> None:

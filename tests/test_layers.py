@@ -81,7 +81,7 @@ PYTHON_LAYERS = {
     "nn": {"trace"},
     "data": {"_core"},
     "prox": set(),
-    "problems": {"html", "inner", "oracle", "oracle_data", "data", "random", "tree"},
+    "problems": {"compressors", "html", "inner", "oracle", "oracle_data", "data", "random", "tree"},
     "random": {"_core"},
     "notes": set(),
     "compressors": {"_core", "notes", "random"},

@@ -187,12 +187,11 @@ class Chooser(Selector):
 
     def send(self, entries: Array, choice: Choice, d: int) -> Message:
         """The messages of workers whose vectors have these entries (total,) at the choice."""
-        counts = np.diff(choice.starts)
-        values = np.zeros((len(counts), d), entries.dtype)
-        rows = np.repeat(np.arange(len(counts)), counts)
-        with np.errstate(over="ignore"):
-            values[rows, choice.indices] = entries.astype(np.float64) * self.scale(d)
-        return Message(values, counts * value_bits(entries.dtype) + self.place_bits(d))
+        n_workers = len(choice.starts) - 1
+        values: Array = np.empty((n_workers, d), entries.dtype)
+        bits = np.empty(n_workers, _INT64)
+        self._compiled(d).send(choice.starts, choice.indices, entries, values, bits)
+        return Message(values, bits)
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,10 @@ if TYPE_CHECKING:
 
 
 class State(NamedTuple):
-    """Iterate x (d,), gradient estimate g (d,) there, and the workers' gradients grads (n, d).
-
-    The gradients are kept so that a round evaluates them once, at the new point.
-    """
+    """Iterate x (d,) and gradient estimate g (d,) there."""
 
     x: Array
     g: Array
-    grads: Array
 
 
 @dataclass(frozen=True)
@@ -72,7 +68,7 @@ class Marina(FixedStep[State]):
     Step size: 1/(L + L+ sqrt((1 - p) omega / (p n))).
     Oracle: 1 full gradient.
     Bits: 1 compressed message up, or d floats with probability p; d floats down.
-    Memory: x, g; the gradient of every worker.
+    Memory: x, g; the gradient of every worker, or what it is made of.
     Source: arXiv:2102.07845, Theorems 2.1 and 2.2; arXiv:2110.03300.
     """
 
@@ -99,19 +95,17 @@ class Marina(FixedStep[State]):
         return self.settled(problem, step_size, p=p)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
-        grads = problem.worker_grads(x0)
         problem.send_dense()
-        return State(x0, mean(grads), grads)
+        return State(x0, problem.grad(x0))
 
     def step(self, problem: Problem, state: State, key: Key) -> State:
         if self.p is None:
             raise self.unsettled("p")
         x = state.x - self.gamma * state.g
         problem.broadcast()
-        grads = problem.worker_grads(x)
         if key.fold(Purpose.COIN).coin(self.p):
             problem.send_dense()
-            g = mean(grads)
-        else:
-            g = state.g + mean(problem.send(self.compressor, grads - state.grads, key))
-        return State(x, g, grads)
+            return State(x, problem.grad(x))
+        return State(
+            x, state.g + mean(problem.send_differences(self.compressor, x, state.x, key))
+        )

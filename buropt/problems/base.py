@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from buropt.compressors import Chooser
 from buropt.data.dataset import Array
 from buropt.html import facts
 from buropt.inner import InnerLoops
@@ -24,7 +25,7 @@ BLOCK = 1024  # samples whose gradients are in memory at once
 Index = NDArray[np.integer[Any]]
 
 if TYPE_CHECKING:
-    from buropt.compressors import Compressor, RandK, TopK
+    from buropt.compressors import Compressor, Message, RandK, TopK
     from buropt.oracle import Oracle
     from buropt.oracle_hessians import Learned
     from buropt.problems.constants import Constants
@@ -332,12 +333,26 @@ class Problem:
         """
         message = compressor.compress(x, key)
         if workers is None:
-            self.counters.bits_up += float(np.add.reduce(message.bits)) / len(message.bits)
-            return message.values
+            return self._received(message)
         self.counters.bits_up += float(np.add.reduce(message.bits[workers])) / len(message.bits)
         values = np.zeros_like(message.values)
         values[workers] = message.values[workers]
         return values
+
+    def send_differences(self, compressor: Compressor, x: Array, y: Array, key: Key) -> Array:
+        """Workers send C(grad f_i(x) - grad f_i(y)); what the server decodes, (n_workers, dim).
+
+        A compressor that chooses entries before they exist is given no others, where that is
+        quicker. Counts n_samples gradients, those at x: the workers keep those at y.
+        """
+        self._count(self.n_samples)
+        x, y = self._point(x), self._point(y)
+        if isinstance(compressor, Chooser) and self.oracle.has_quick_entries:
+            choice = compressor.choose(self.dim, key, self.n_workers)
+            entries = self.oracle.worker_grad_entries(x, *choice, y)
+            return self._received(compressor.send(entries, choice, self.dim))
+        before = self._evaluate(y).worker_grads
+        return self.send(compressor, self._evaluate(x).worker_grads - before, key)
 
     def broadcast_compressed(self, compressor: Compressor, x: Array, key: Key) -> Array:
         """The server sends the vector x, (dim,), compressed, to all workers; what they decode."""
@@ -418,6 +433,11 @@ class Problem:
     def dense_bits(self) -> int:
         """Bits of a vector that is sent as it is."""
         return self.dim * 8 * self.x0.dtype.itemsize
+
+    def _received(self, message: Message) -> Array:
+        """What the server reads in the messages of all workers, counted."""
+        self.counters.bits_up += float(np.add.reduce(message.bits)) / len(message.bits)
+        return message.values
 
     def _samples_of(self, workers: Index | None) -> int:
         """How many samples these workers have, or all."""

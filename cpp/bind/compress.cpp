@@ -5,6 +5,7 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/shared_ptr.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -38,6 +39,7 @@ namespace buropt {
 namespace {
 
 using Array = nb::ndarray<nb::ro, nb::device::cpu>;
+using Integers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 std::string shape_text(const Array& array) {
   std::string text = "(";
@@ -240,6 +242,39 @@ nb::tuple choose(const Selector& selector, std::int64_t d, std::int64_t n, std::
   return nb::make_tuple(to_numpy(starts), to_numpy(indices));
 }
 
+/// The messages of workers whose vectors have the entries (total,) at the places that they chose:
+/// out (n, d), and their sizes in bits (n,).
+template <class T>
+void send(const Selector& selector, Integers starts, Integers indices,
+          nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu> entries,
+          nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> out,
+          nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> bits) {
+  const std::string place = place_of(selector, "send");
+  const std::size_t n = bits.shape(0);
+  const std::uint32_t d = checked_dimension(selector, out.shape(1), place.c_str());
+  const auto total = static_cast<std::int64_t>(entries.shape(0));
+  const std::int64_t* first = starts.data();
+  if (out.shape(0) != n || starts.shape(0) != n + 1 || indices.shape(0) != entries.shape(0) ||
+      first[0] != 0 || first[n] != total || !std::is_sorted(first, first + n + 1)) {
+    raise(ErrorKind::value, "%s: starts, indices and entries are not a choice of %zu workers",
+          place.c_str(), n);
+  }
+  const double scale = selector.scale(d);
+  std::fill_n(out.data(), n * d, T(0));
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::int64_t j = first[i]; j < first[i + 1]; ++j) {
+      const std::int64_t k = indices.data()[j];
+      if (k < 0 || k >= d) {
+        raise(ErrorKind::index, "%s: there is no entry %lld among %u", place.c_str(),
+              static_cast<long long>(k), d);
+      }
+      out.data()[i * d + static_cast<std::size_t>(k)] = scaled(entries.data()[j], scale);
+    }
+    const auto n_kept = static_cast<std::uint32_t>(first[i + 1] - first[i]);
+    bits.data()[i] = selector.place_bits(n_kept, d) + std::int64_t{n_kept} * kValueBits<T>;
+  }
+}
+
 void bind_compressors(nb::module_& m) {
   nb::class_<Compressor>(m, "Compressor",
                          "A map of vectors, and the message that carries its value.")
@@ -256,7 +291,11 @@ void bind_compressors(nb::module_& m) {
       .def(
           "choose", choose, "d"_a, "n_workers"_a, "seed"_a, "round"_a, "purpose"_a,
           "The entries (total,) that workers keep, and where each worker's begin (n_workers + 1,); "
-          "of a compressor that does not look at the vector.");
+          "of a compressor that does not look at the vector.")
+      .def("send", send<float>, "starts"_a, "indices"_a, "entries"_a.noconvert(),
+           "out"_a.noconvert(), "bits"_a, "The messages of workers with such a choice of entries.")
+      .def("send", send<double>, "starts"_a, "indices"_a, "entries"_a.noconvert(),
+           "out"_a.noconvert(), "bits"_a, "The messages of workers with such a choice of entries.");
 }
 
 template <class Rule, class... Parameters>

@@ -98,6 +98,9 @@ class WorkerEntries {
       without_gil([&] {
         Pool::run(n, threads_, [&](std::int64_t i, int) {
           for (std::int64_t j = first[i]; j < first[i + 1]; ++j) {
+            if (j + 1 < first[i + 1]) {
+              parts.columns.prefetch(list[j + 1], static_cast<std::size_t>(i));
+            }
             to[j] = static_cast<T>(share) *
                     parts.columns.entry(list[j], static_cast<std::size_t>(i), plus, minus);
           }

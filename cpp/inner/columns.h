@@ -2,7 +2,9 @@
 // gradients A_i^T s without the others.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -12,25 +14,32 @@
 namespace buropt {
 
 /// Column c of worker i has the entries starts[c n + i]..starts[c n + i + 1], in the order of the
-/// worker's samples.
+/// worker's samples. Of their rows only the distance from the worker's lowest row is stored.
 template <class T>
 class WorkerColumns {
  public:
   WorkerColumns(const CsrData& a, std::int64_t d, std::span<const Batch> workers)
       : n_workers_(workers.size()), starts_(static_cast<std::size_t>(d) * workers.size() + 1, 0) {
-    const T* values = reinterpret_cast<const T*>(a.values);
-    for_each_entry(a, workers,
-                   [&](std::size_t part, std::int64_t, std::int64_t) { ++starts_[part + 1]; });
-    for (std::size_t part = 1; part < starts_.size(); ++part) starts_[part] += starts_[part - 1];
-    const auto n_entries = static_cast<std::size_t>(starts_.back());
-    rows_.resize(n_entries);
-    if (values != nullptr) values_.resize(n_entries);
-    std::vector<std::int64_t> next(starts_);
-    for_each_entry(a, workers, [&](std::size_t part, std::int64_t row, std::int64_t e) {
-      const auto place = static_cast<std::size_t>(next[part]++);
-      rows_[place] = static_cast<std::int32_t>(row);
-      if (values != nullptr) values_[place] = values[e];
+    std::int64_t span = 0;
+    for (const Batch& batch : workers) {
+      std::int64_t low = row_of(batch, 0);
+      std::int64_t high = low;
+      for (std::int64_t k = 0; k < batch.count; ++k) {
+        low = std::min(low, row_of(batch, k));
+        high = std::max(high, row_of(batch, k));
+      }
+      lowest_.push_back(low);
+      span = std::max(span, high - low);
+    }
+    for_each_entry(a, workers, [&](std::size_t part, std::int64_t, std::int64_t) {
+      ++starts_[part + 1];
     });
+    for (std::size_t part = 1; part < starts_.size(); ++part) starts_[part] += starts_[part - 1];
+    if (span <= std::numeric_limits<std::uint16_t>::max()) {
+      fill(a, workers, near_rows_);
+    } else {
+      fill(a, workers, far_rows_);
+    }
   }
 
   std::size_t n_workers() const noexcept { return n_workers_; }
@@ -38,38 +47,74 @@ class WorkerColumns {
   /// sum_j a_jc (s_j - t_j) over the rows of a worker; t may be nullptr. Order of summation: entry
   /// e in lane e mod kLanes, the lanes in order.
   T entry(std::int64_t c, std::size_t worker, const T* s, const T* t) const noexcept {
-    const std::size_t part = static_cast<std::size_t>(c) * n_workers_ + worker;
-    const std::int64_t begin = starts_[part];
-    const std::int64_t count = starts_[part + 1] - begin;
-    const std::int32_t* rows = rows_.data() + begin;
-    if (values_.empty()) {
-      return t == nullptr ? sum<false, false>(rows, nullptr, count, s, t)
-                          : sum<false, true>(rows, nullptr, count, s, t);
-    }
-    const T* values = values_.data() + begin;
-    return t == nullptr ? sum<true, false>(rows, values, count, s, t)
-                        : sum<true, true>(rows, values, count, s, t);
+    return near_rows_.empty() ? sum(far_rows_, part_of(c, worker), lowest_[worker], s, t)
+                              : sum(near_rows_, part_of(c, worker), lowest_[worker], s, t);
+  }
+
+  /// Brings a column that comes soon nearer: chosen columns are in no order.
+  void prefetch(std::int64_t c, std::size_t worker) const noexcept {
+    const auto begin = static_cast<std::size_t>(starts_[part_of(c, worker)]);
+    if (!near_rows_.empty()) __builtin_prefetch(near_rows_.data() + begin);
+    if (!far_rows_.empty()) __builtin_prefetch(far_rows_.data() + begin);
+    if (!values_.empty()) __builtin_prefetch(values_.data() + begin);
   }
 
  private:
   static constexpr std::int64_t kLanes = 8;
 
-  /// Calls f(column n + worker, row, entry).
+  static std::int64_t row_of(const Batch& batch, std::int64_t k) noexcept {
+    return batch.idx == nullptr ? batch.first + k : batch.idx[k];
+  }
+
+  std::size_t part_of(std::int64_t c, std::size_t worker) const noexcept {
+    return static_cast<std::size_t>(c) * n_workers_ + worker;
+  }
+
+  /// Calls f(part, row less the worker's lowest, entry).
   template <class F>
   void for_each_entry(const CsrData& a, std::span<const Batch> workers, const F& f) const {
     for (std::size_t i = 0; i < workers.size(); ++i) {
-      const Batch& batch = workers[i];
-      for (std::int64_t k = 0; k < batch.count; ++k) {
-        const std::int64_t row = batch.idx == nullptr ? batch.first + k : batch.idx[k];
+      for (std::int64_t k = 0; k < workers[i].count; ++k) {
+        const std::int64_t row = row_of(workers[i], k);
         for (std::int64_t e = a.row_starts[row]; e < a.row_starts[row + 1]; ++e) {
-          f(static_cast<std::size_t>(a.columns[e]) * n_workers_ + i, row, e);
+          f(part_of(a.columns[e], i), row - lowest_[i], e);
         }
       }
     }
   }
 
-  template <bool has_values, bool has_t>
-  static T sum(const std::int32_t* rows, const T* values, std::int64_t count, const T* s,
+  template <class Row>
+  void fill(const CsrData& a, std::span<const Batch> workers, std::vector<Row>& rows) {
+    const T* values = reinterpret_cast<const T*>(a.values);
+    rows.resize(static_cast<std::size_t>(starts_.back()));
+    if (values != nullptr) values_.resize(rows.size());
+    std::vector<std::int64_t> next(starts_);
+    for_each_entry(a, workers, [&](std::size_t part, std::int64_t row, std::int64_t e) {
+      const auto place = static_cast<std::size_t>(next[part]++);
+      rows[place] = static_cast<Row>(row);
+      if (values != nullptr) values_[place] = values[e];
+    });
+  }
+
+  template <class Row>
+  T sum(const std::vector<Row>& all_rows, std::size_t part, std::int64_t lowest, const T* s,
+        const T* t) const noexcept {
+    const std::int64_t begin = starts_[part];
+    const std::int64_t count = starts_[part + 1] - begin;
+    const Row* rows = all_rows.data() + begin;
+    const T* values = values_.empty() ? nullptr : values_.data() + begin;
+    s += lowest;
+    if (t == nullptr) {
+      return values == nullptr ? sum<false, false>(rows, values, count, s, t)
+                               : sum<true, false>(rows, values, count, s, t);
+    }
+    t += lowest;
+    return values == nullptr ? sum<false, true>(rows, values, count, s, t)
+                             : sum<true, true>(rows, values, count, s, t);
+  }
+
+  template <bool has_values, bool has_t, class Row>
+  static T sum(const Row* rows, const T* values, std::int64_t count, const T* s,
                const T* t) noexcept {
     T lanes[kLanes] = {};
     const auto add = [&](std::int64_t e, std::int64_t lane) {
@@ -88,8 +133,10 @@ class WorkerColumns {
   }
 
   std::size_t n_workers_;
+  std::vector<std::int64_t> lowest_;  ///< by worker: its lowest row
   std::vector<std::int64_t> starts_;
-  std::vector<std::int32_t> rows_;
+  std::vector<std::uint16_t> near_rows_;  ///< if all of them fit, and otherwise far_rows_
+  std::vector<std::int32_t> far_rows_;
   std::vector<T> values_;  ///< empty: all are 1
 };
 
