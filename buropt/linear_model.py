@@ -49,9 +49,7 @@ class LinearModel:
         loss = _core.linear_loss(objective.functions.graph)
         return None if loss is None else cls(loss, objective, samples, threads)
 
-    def slopes(
-        self, x: Array, products: Array | None = None, out: Array | None = None
-    ) -> Array:
+    def slopes(self, x: Array, products: Array | None = None, out: Array | None = None) -> Array:
         """phi'(a_j'x, y_j) of all samples, shape (n_samples,).
 
         `products`, the a_j'x, are used in place of x where they are known.

@@ -106,6 +106,4 @@ class Marina(FixedStep[State]):
         if key.fold(Purpose.COIN).coin(self.p):
             problem.send_dense()
             return State(x, problem.grad(x))
-        return State(
-            x, state.g + mean(problem.send_differences(self.compressor, x, state.x, key))
-        )
+        return State(x, state.g + mean(problem.send_differences(self.compressor, x, state.x, key)))

@@ -31,9 +31,8 @@ class WorkerColumns {
       lowest_.push_back(low);
       span = std::max(span, high - low);
     }
-    for_each_entry(a, workers, [&](std::size_t part, std::int64_t, std::int64_t) {
-      ++starts_[part + 1];
-    });
+    for_each_entry(a, workers,
+                   [&](std::size_t part, std::int64_t, std::int64_t) { ++starts_[part + 1]; });
     for (std::size_t part = 1; part < starts_.size(); ++part) starts_[part] += starts_[part - 1];
     if (span <= std::numeric_limits<std::uint16_t>::max()) {
       fill(a, workers, near_rows_);

@@ -43,8 +43,8 @@ class RowPatterns {
   void times(const T* x, T* z, T* table, int threads) const {
     for (std::size_t p = 0; p < table_size(); ++p) {
       const Step& step = steps_[p];
-      table[p] = step.shorter < 0 ? T(0)
-                                  : multiply_add(step.value, x[step.column], table[step.shorter]);
+      table[p] =
+          step.shorter < 0 ? T(0) : multiply_add(step.value, x[step.column], table[step.shorter]);
     }
     Pool::run(ceil_div(n_, kBlock), threads, [&](std::int64_t block, int) {
       const std::int64_t end = std::min((block + 1) * kBlock, n_);
@@ -56,8 +56,8 @@ class RowPatterns {
 
  private:
   static constexpr std::size_t kMostPieces = 2048;  // of a range: their products stay near
-  static constexpr std::int64_t kBlock = 2048;        // rows of a task
-  static constexpr int kRows = 8;                     // that are summed side by side
+  static constexpr std::int64_t kBlock = 2048;      // rows of a task
+  static constexpr int kRows = 8;                   // that are summed side by side
 
   /// A piece is a shorter piece and one more entry, or empty.
   struct Step {
@@ -128,7 +128,7 @@ class RowPatterns {
 
     const T* values_;
     std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> columns_;  ///< (row, entry)
-    std::size_t next_ = 0;              ///< column
+    std::size_t next_ = 0;                                                     ///< column
     std::vector<std::uint16_t> piece_;  ///< of every row, in the range
     std::vector<Step> steps_;           ///< to the pieces of the range
     std::map<std::pair<std::uint16_t, std::uint64_t>, std::size_t> longer_;
