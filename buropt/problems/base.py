@@ -13,47 +13,24 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from buropt.compressors import Chooser
 from buropt.data.dataset import Array
 from buropt.html import facts
 from buropt.inner import InnerLoops
-from buropt.random import Purpose
+from buropt.problems.messages import Counters as Counters
+from buropt.problems.messages import Index as Index
+from buropt.problems.messages import Messages
 
 BLOCK = 1024  # samples whose gradients are in memory at once
-Index = NDArray[np.integer[Any]]
 
 if TYPE_CHECKING:
-    from buropt.compressors import Compressor, Message, RandK, TopK
+    from buropt.compressors import Compressor, RandK, TopK
     from buropt.oracle import Oracle
     from buropt.oracle_hessians import Learned
     from buropt.problems.constants import Constants
     from buropt.prox import Psi
     from buropt.random import Key
-
-
-@dataclass
-class Counters:
-    """What a run has used so far.
-
-    Attributes
-    ----------
-    oracle_calls : int
-        Questions to the oracle, whatever their size.
-    sample_grads : float
-        Gradients of single samples; divided by n_samples: epochs. Values without a gradient are
-        free; k of the d entries of a gradient count k/d, a Hessian counts d gradients.
-    bits_up : float
-        Bits sent to the server by one worker, averaged over the workers.
-    bits_down : float
-        Bits that the server broadcast.
-    """
-
-    oracle_calls: int = 0
-    sample_grads: float = 0
-    bits_up: float = 0.0
-    bits_down: float = 0.0
 
 
 class _Evaluation(NamedTuple):
@@ -66,7 +43,7 @@ class _Evaluation(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class Problem:
+class Problem(Messages):
     """Oracle, start point, constants and counters.
 
     Gradients come as read-only arrays: one evaluation (all workers, at the last point, compared by
@@ -324,21 +301,6 @@ class Problem:
             self._point(x), selection, draw, alpha, estimates, mean, workers
         )
 
-    def send(
-        self, compressor: Compressor, x: Array, key: Key, workers: Index | None = None
-    ) -> Array:
-        """Workers send the rows of `x`, (n_workers, dim), compressed; what the server decodes.
-
-        With `workers`, a list of distinct numbers, the others send nothing: their rows are zero.
-        """
-        message = compressor.compress(x, key)
-        if workers is None:
-            return self._received(message)
-        self.counters.bits_up += float(np.add.reduce(message.bits[workers])) / len(message.bits)
-        values = np.zeros_like(message.values)
-        values[workers] = message.values[workers]
-        return values
-
     def send_differences(self, compressor: Compressor, x: Array, y: Array, key: Key) -> Array:
         """Workers send C(grad f_i(x) - grad f_i(y)); what the server decodes, (n_workers, dim).
 
@@ -353,29 +315,6 @@ class Problem:
             return self._received(compressor.send(entries, choice, self.dim))
         before = self._evaluate(y).worker_grads
         return self.send(compressor, self._evaluate(x).worker_grads - before, key)
-
-    def broadcast_compressed(self, compressor: Compressor, x: Array, key: Key) -> Array:
-        """The server sends the vector x, (dim,), compressed, to all workers; what they decode."""
-        message = compressor.compress(np.ascontiguousarray(x[None]), key.fold(Purpose.SERVER))
-        self.counters.bits_down += float(message.bits[0])
-        values: Array = message.values[0]
-        return values
-
-    def send_dense(self, n_vectors: float = 1) -> None:
-        """Every worker sends `n_vectors` vectors as they are: s of n workers, s/n vectors."""
-        self.counters.bits_up += n_vectors * self.dense_bits
-
-    def send_flag(self) -> None:
-        """Every worker sends one bit."""
-        self.counters.bits_up += 1
-
-    def send_entries(self, n_entries: float) -> None:
-        """Every worker sends so many numbers, whose places the server knows; or s of n, s/n."""
-        self.counters.bits_up += n_entries * 8 * self.x0.dtype.itemsize
-
-    def broadcast(self, n_vectors: int = 1) -> None:
-        """The server sends `n_vectors` vectors, as they are, to all workers."""
-        self.counters.bits_down += n_vectors * self.dense_bits
 
     # --- measuring, not counted ---
 
@@ -428,16 +367,6 @@ class Problem:
         self._last = None
         if x is not None:
             self._evaluate(x)
-
-    @property
-    def dense_bits(self) -> int:
-        """Bits of a vector that is sent as it is."""
-        return self.dim * 8 * self.x0.dtype.itemsize
-
-    def _received(self, message: Message) -> Array:
-        """What the server reads in the messages of all workers, counted."""
-        self.counters.bits_up += float(np.add.reduce(message.bits)) / len(message.bits)
-        return message.values
 
     def _samples_of(self, workers: Index | None) -> int:
         """How many samples these workers have, or all."""
