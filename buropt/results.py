@@ -14,7 +14,8 @@ import os
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ from buropt.result import flat
 if TYPE_CHECKING:
     import pandas
 
-HISTORY, RESULT, RUN = "history.jsonl", "result.json", "run.json"
+HISTORY, RESULT, RUN, SWEEP = "history.jsonl", "result.json", "run.json", "sweep.json"
 UNFINISHED = "unfinished"  # killed, or still going
 DAMAGED = "damaged"
 FAR_ABOVE = 1e3
@@ -56,7 +57,7 @@ class Run:
     columns : dict of ndarray, each of shape (points,)
         The history: int64 for counts, float64 with nan for what is unknown or not finite.
     about : dict
-        result.json, or what was known when the run began.
+        result.json, or what was known when the run began; of a job, the command of its sweep.
     """
 
     name: str
@@ -92,17 +93,27 @@ def read_runs(folder: str | PathLike[str]) -> list[Run]:
     root = Path(folder)
     if not root.is_dir():
         raise FileNotFoundError(f"{root} is not a folder: name that of a run or a sweep")
-    found = []
+    found: list[Path] = []
+    sweeps: dict[Path, Any] = {}
     for place, folders, files in os.walk(root):
         folders[:] = [name for name in folders if name != ".hydra"]
         if not {HISTORY, RESULT, RUN}.isdisjoint(files):
             found.append(Path(place))
+        if SWEEP in files:
+            with suppress(ValueError):
+                sweeps[Path(place)] = _object(Path(place) / SWEEP).get("command")
     if not found:
         raise FileNotFoundError(
             f"there is no run in {root}: a run's folder has a {HISTORY}; name that of a run or a "
             "sweep, as under outputs/ and multirun/"
         )
-    return [read_run(place, root) for place in sorted(found, key=_natural)]
+    runs = []
+    for own in sorted(found, key=_natural):
+        run = read_run(own, root)
+        # A job that another process ran, or another machine, does not know what was typed.
+        typed = next((sweeps[parent] for parent in own.parents if sweeps.get(parent)), None)
+        runs.append(replace(run, about=run.about | {"command": typed}) if typed else run)
+    return runs
 
 
 def read_run(folder: Path, root: Path | None = None) -> Run:

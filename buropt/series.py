@@ -58,7 +58,9 @@ def group(runs: Sequence[Run]) -> list[Series]:
         members.setdefault(tuple(text_of(run, key) for key in keys), []).append(run)
     told = telling_keys(keys, list(members))
     return [
-        Series(", ".join(_short(keys[k], values[k]) for k in told) or "all runs", own)
+        Series(
+            ", ".join(_short(keys[k], values[k]) for k in told) or text_of(own[0], "optimizer"), own
+        )
         for values, own in members.items()
     ]
 

@@ -55,7 +55,7 @@ def test_series_differ_in_more_than_the_seed(sweep: Path) -> None:
     assert labels == ["gd, k=1", "gd, k=5", "marina, k=1", "marina, k=5"]
     assert [len(series.runs) for series in found] == [3] * 4
     (single,) = group(read_runs(sweep / "0"))
-    assert single.label == "all runs"
+    assert single.label == "gd"
 
 
 def test_the_mean_is_geometric_over_what_all_have_reached(sweep: Path) -> None:

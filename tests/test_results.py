@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sweeps import config_of, records, write_run
+from sweeps import COMMAND, config_of, records, write_run
 
 import buropt as bo
 from buropt.history import Record
@@ -122,6 +122,14 @@ def test_a_run_without_configuration(tmp_path: Path) -> None:
     assert list(table.columns) == ["run", "optimizer", "status", *Record._fields]
     run = read_runs(tmp_path / "b")[0]
     assert run.settings == {"optimizer": "gd", "compressor.k": 3, "data.path": "a b"}
+
+
+def test_a_job_has_the_command_of_its_sweep(sweep: Path) -> None:
+    (sweep / "sweep.json").write_text(json.dumps({"command": ["buropt", "-m", "seed=0,1"]}))
+    assert {tuple(run.about["command"]) for run in read_runs(sweep)} == {
+        ("buropt", "-m", "seed=0,1")
+    }
+    assert read_runs(sweep / "0")[0].about["command"] == COMMAND
 
 
 def test_where_there_is_nothing(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("folder", help="of a run or a sweep, as under outputs/ and multirun/")
     parser.add_argument("--out", help=f"file to write (default: {PAGE} in the folder)")
-    parser.add_argument("--title", default="", help="heading (default: the folder's name)")
+    parser.add_argument("--title", default="", help="heading (default: from the folder's path)")
     asked = parser.parse_args(arguments)
     try:
         page = write_report(asked.folder, asked.out, asked.title)

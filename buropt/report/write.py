@@ -31,7 +31,7 @@ def write_report(
     path : path, optional
         Of the page; report.html in the folder by default.
     title : str
-        The folder's name by default.
+        The last two parts of the folder's path by default.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def write_report(
         If there is no run in the folder.
     """
     folder = Path(folder)
-    page = page_of(read_runs(folder), title or folder.resolve().name)
+    page = page_of(read_runs(folder), title or "/".join(folder.resolve().parts[-2:]))
     out = folder / PAGE if path is None else Path(path)
     out.write_text(page, encoding="utf-8")
     return out

@@ -131,9 +131,12 @@ function drawLegend(all) {
     const button = element("button", { type: "button" }, swatch(series), series.label);
     button.dataset.label = series.label;
     button.setAttribute("aria-pressed", String(!state.hidden.has(series.label)));
-    const lost = series.runs.filter((run) => run.diverged).length;
+    const troubles = series.runs.map(troubleOf).filter(Boolean);
     if (series.runs.length > 1) button.append(element("small", { textContent: `×${series.runs.length}` }));
-    if (lost) button.append(element("small", { className: "bad", textContent: `✕ ${lost} diverged` }));
+    if (troubles.length) {
+      const words = [...new Set(troubles)].join(", ");
+      button.append(element("small", { className: "bad", textContent: `✕ ${troubles.length} ${words}` }));
+    }
     const alone = () => {
       const others = all.map((each) => each.label).filter((label) => label !== series.label);
       const already = others.every((label) => state.hidden.has(label));

@@ -20,7 +20,7 @@ function tellingKeys() {
 }
 
 const told = tellingKeys();
-const labelOf = (run) => told.map((key) => shortLabel(key, valueOf(run, key))).join(", ") || "all runs";
+const labelOf = (run) => told.map((key) => shortLabel(key, valueOf(run, key))).join(", ") || data.shared.optimizer || "all runs";
 for (const run of runs) run.label = labelOf(run);
 
 /** The series among runs, each with its colour and dash. */

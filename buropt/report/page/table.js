@@ -1,6 +1,7 @@
 // The table of final numbers: a row for each series or for each run, sorted by any column.
 
 const FIRST_ROWS = 200;
+const MOST_REASONS = 20;
 const STATUS = {
   converged: ["✓", "good"],
   ended: ["✓", "good"],
@@ -28,6 +29,26 @@ function statusOf(run) {
   const [sign, kind] = grows ? ["✕", "bad"] : STATUS[run.status] ?? ["●", ""];
   const text = grows ? `${run.status}, diverging` : run.status;
   return { sign, kind, text, title: run.message };
+}
+
+/** Whether a run came to nothing, in a word. */
+function troubleOf(run) {
+  if (run.diverged) return "diverged";
+  return STATUS[run.status]?.[1] === "bad" ? run.status : "";
+}
+
+/** What went wrong in the runs, each reason once with the runs that it stopped. */
+function drawTroubles(chosen) {
+  const reasons = new Map();
+  for (const run of chosen.flatMap((series) => series.runs).filter(troubleOf)) {
+    const reason = `${troubleOf(run)}${run.message ? `: ${run.message}` : ""}`;
+    reasons.set(reason, [...(reasons.get(reason) ?? []), run.name]);
+  }
+  const items = [...reasons].slice(0, MOST_REASONS).map(([reason, names]) => {
+    const some = names.length > 6 ? `${names.slice(0, 6).join(", ")}, ...` : names.join(", ");
+    return element("li", { textContent: `${names.length === 1 ? "run" : `${names.length} runs,`} ${some} ${reason}` });
+  });
+  byId("wrong").replaceChildren(...items);
 }
 
 /** The columns of the table; `of` gives a row's value, by which it is sorted. */
@@ -60,7 +81,7 @@ function rowOf(series, members) {
     const values = finite(steady.map((run) => run.final[name]));
     final[name] = name in data.measures && name !== "f" ? logMean(values) : mean(values);
   }
-  const bad = members.filter((run) => run.diverged || statusOf(run).kind === "bad");
+  const bad = members.filter(troubleOf);
   const status =
     members.length === 1
       ? statusOf(members[0]).text
@@ -95,6 +116,7 @@ function drawTable(chosen) {
   const top = document.createElement("thead");
   top.append(head);
   byId("table").replaceChildren(top, body);
+  drawTroubles(chosen);
   byId("more").hidden = shown.length === rows.length;
   byId("more").textContent = `Show all ${rows.length} rows`;
 }
