@@ -23,13 +23,16 @@ constexpr std::int64_t kMaxSlotBytes = 16 << 20;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// Whether a row's length seldom tells the next one's.
+/// Of longer rows, the stream of entries that an order tears apart costs more than their ends.
+constexpr std::int64_t kShortCsrRow = 32;
+
+/// Whether rows are short and a row's length seldom tells the next one's.
 bool is_irregular(const std::int64_t* row_starts, std::int64_t n) {
   std::int64_t changes = 0;
   for (std::int64_t i = 1; i < n; ++i) {
     changes += row_starts[i + 1] - row_starts[i] != row_starts[i] - row_starts[i - 1];
   }
-  return changes > n / 4;
+  return changes > n / 4 && row_starts[n] < kShortCsrRow * n;
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ class Engine {
   bool all_direct_ = false;                 ///< so is every accumulator
   std::vector<std::int32_t> call_buffers_;  ///< whose addresses change from call to call
   std::vector<bool> picked_;  ///< by input: its rows are read where they lie in the data
-  /// By CSR array: the lengths of its rows vary so much that an order of the rows pays.
+  /// By CSR array: its rows are short, and their lengths vary so much that an order pays.
   std::vector<bool> irregular_;
   std::optional<ScalarProgram<float>> scalar32_;
   std::optional<ScalarProgram<double>> scalar64_;

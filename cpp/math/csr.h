@@ -5,9 +5,10 @@
 // that is given, entry after entry, straight to g. So all results are the same whether ones are
 // stored or left out, and without an order also however rows are cut into tiles.
 //
-// Rows are short, and what costs time is a branch that mispredicts where a row ends. So csr_dot
-// handles the last entries of a row under a mask instead of a loop, and where lengths vary from row
-// to row the caller gives an order by length (w8a: 0.5x the time).
+// Of short rows, what costs time is a branch that mispredicts where a row ends. So csr_dot handles
+// the last entries of a row under a mask instead of a loop, and where lengths vary from row to row
+// the caller gives an order by length (w8a, 12 entries a row: 0.5x the time). Of long rows it is
+// the entries, which an order would not read as one stream (news20, 80: 1.4x).
 #pragma once
 
 #include <algorithm>
