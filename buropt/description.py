@@ -44,6 +44,7 @@ def _program(name: str, program: Mapping[str, Any]) -> list[str]:
         "sums of a slot": program["accumulator_bytes"],
         "scratch": program["scratch_bytes"],
         "constants": program["constant_bytes"],
+        "data without their zeros": program["copied_bytes"],
     }
     sizes = [f"{what} {_bytes(size)}" for what, size in memory.items() if size]
     if sizes:

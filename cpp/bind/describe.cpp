@@ -41,6 +41,7 @@ nb::dict describe(const Engine& engine, std::int64_t n_samples) {
   d["accumulator_bytes"] = p.accumulator_bytes;
   d["scratch_bytes"] = p.scratch_bytes;
   d["constant_bytes"] = constants;
+  d["copied_bytes"] = engine.copied_bytes();
   d["work_per_sample"] = p.work_per_sample;
   d["stages"] = stages;
   d["primitives"] = count_primitives(*p.graph);

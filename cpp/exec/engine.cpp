@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
+#include "exec/sparse_copy.h"
 #include "exec/workspace.h"
 #include "math/lanes.h"
 
@@ -50,6 +52,8 @@ Engine::Engine(std::shared_ptr<const Graph> graph, std::vector<InputRole> inputs
     scalar64_ = ScalarProgram<double>::compile(*graph);
   // Of a long scalar program the plan would only take memory.
   if (!is_scalar() || n_instructions() <= kShort) program_ = plan(graph);
+  find_picked();
+  find_sparse();
   work_per_sample_ = program_.work_per_sample;
   for (const CsrData& csr : data_.csr) {
     if (data_.n_samples > 0) {
@@ -59,7 +63,6 @@ Engine::Engine(std::shared_ptr<const Graph> graph, std::vector<InputRole> inputs
   }
   find_accumulators();
   find_direct_rows();
-  find_picked();
   for (std::size_t k = 0; k < program_.input_buffers.size(); ++k) {
     if (inputs_[k].kind == InputRole::vector) call_buffers_.push_back(program_.input_buffers[k]);
   }
@@ -115,6 +118,33 @@ void Engine::find_picked() {
     picked_.push_back(inputs_[k].kind == InputRole::dense_data &&
                       by_buffer[at(program_.input_buffers[k])]);
   }
+}
+
+/// Data that are mostly zeros are copied without them, if all their readers can use that.
+void Engine::find_sparse() {
+  std::vector<std::size_t> inputs;
+  sparse_.assign(inputs_.size(), -1);
+  for (std::size_t k = 0; k < picked_.size(); ++k) {
+    if (!picked_[k]) continue;
+    auto copy = sparse_copy(data_.dense[at(inputs_[k].number)], data_.n_samples, program_.dtype);
+    if (!copy) continue;
+    sparse_[k] = static_cast<std::int64_t>(data_.csr.size());
+    copies_.push_back(std::move(*copy));
+    data_.csr.push_back(copies_.back().rows());
+    inputs.push_back(k);
+  }
+  if (inputs.empty()) return;
+  program_ = plan(program_.graph, 0, inputs);
+  for (const Instruction& s : program_.tile) {
+    for (const std::size_t k : inputs) {
+      if (s.picks != 0 && s.in[0] == program_.input_buffers[k]) program_.work_per_sample -= s.work;
+    }
+  }
+}
+
+std::int64_t Engine::copied_bytes() const {
+  return std::accumulate(copies_.begin(), copies_.end(), std::int64_t{0},
+                         [](std::int64_t sum, const SparseCopy& c) { return sum + c.bytes(); });
 }
 
 Engine::~Engine() = default;

@@ -61,6 +61,8 @@ struct Batch {
   std::vector<std::byte*> outputs;     ///< by vector number of OutputRole
 };
 
+struct SparseCopy;
+
 class Engine {
  public:
   Engine(std::shared_ptr<const Graph> graph, std::vector<InputRole> inputs,
@@ -68,6 +70,8 @@ class Engine {
   ~Engine();
 
   const Program& program() const { return program_; }
+  /// Of the data, beside what the caller has.
+  std::int64_t copied_bytes() const;
   bool is_scalar() const { return scalar32_ || scalar64_; }
   /// Over before another thread could make use of the time, for so many samples.
   bool is_short(std::int64_t count) const {
@@ -104,6 +108,7 @@ class Engine {
   void find_accumulators();
   void find_direct_rows();
   void find_picked();
+  void find_sparse();
   void run_scalar(std::span<const std::byte* const> vectors, const Batch& batch,
                   Workspace& workspace) const;
   void run_tiles(std::span<const std::byte* const> vectors, double scale,
@@ -113,6 +118,8 @@ class Engine {
   void prepare_threads(const Run& run, int members) const;
   void new_thread(const Workspace& workspace, ThreadState& state) const;
   std::int64_t row_bytes(const InputRole& role) const;
+  const std::byte* csr_rows(const Run& run, const Batch& batch, std::int64_t from, std::int64_t n,
+                            std::size_t input, std::int64_t number, ThreadState& state) const;
   void execute(const std::vector<Instruction>& code, const Run& run, const Frame& frame) const;
   std::byte* sums(const Run& run, std::int64_t batch, std::int64_t slot,
                   const Accumulator& a) const;
@@ -136,6 +143,8 @@ class Engine {
   bool all_direct_ = false;                 ///< so is every accumulator
   std::vector<std::int32_t> call_buffers_;  ///< whose addresses change from call to call
   std::vector<bool> picked_;  ///< by input: its rows are read where they lie in the data
+  std::vector<SparseCopy> copies_;
+  std::vector<std::int64_t> sparse_;  ///< by input: which CSR array is a copy of it, or -1
   /// By CSR array: its rows are short, and their lengths vary so much that an order pays.
   std::vector<bool> irregular_;
   std::optional<ScalarProgram<float>> scalar32_;

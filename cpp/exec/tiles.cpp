@@ -115,6 +115,7 @@ void Engine::new_thread(const Workspace& w, ThreadState& state) const {
   state.csr32.resize(inputs_.size());
   state.csr64.resize(inputs_.size());
   state.picks.assign(program_.places.size(), nullptr);
+  state.sparse.assign(program_.places.size(), nullptr);
   state.buffers = w.buffers;
   for (std::size_t b = 0; b < program_.places.size(); ++b) {
     if (program_.places[b].where == Where::tile) {
@@ -172,8 +173,9 @@ void Engine::run_slot(const Run& run, std::int64_t task, ThreadState& state) con
     const std::int64_t from = tile * rows;
     const std::int64_t n = std::min(rows, batch.count - from);
     bind_rows(run, batch, from, n, state);
-    execute(program_.tile, run,
-            {state.buffers.data(), n, scratch, tile > first, state.picks.data()});
+    execute(
+        program_.tile, run,
+        {state.buffers.data(), n, scratch, tile > first, state.picks.data(), state.sparse.data()});
     if (program_.has_per_sample_output) copy_rows(batch, from, n, state);
   }
 }
@@ -208,6 +210,29 @@ void Engine::order_rows(const Batch& batch, std::int64_t rows, Workspace& w) con
   }
 }
 
+/// Rows from..from+n-1 of a batch, of a CSR array.
+const std::byte* Engine::csr_rows(const Run& run, const Batch& batch, std::int64_t from,
+                                  std::int64_t n, std::size_t input, std::int64_t number,
+                                  ThreadState& state) const {
+  const CsrData& data = data_.csr[at(number)];
+  const auto fill = [&](auto& rows) {
+    using T = std::remove_cvref_t<decltype(*rows.values)>;
+    rows.values = reinterpret_cast<const T*>(data.values);
+    rows.columns = data.columns;
+    rows.row_starts = data.row_starts;
+    rows.n_entries = data.row_starts[data_.n_samples];
+    rows.rows = batch.idx == nullptr ? nullptr : batch.idx + from;
+    rows.first = batch.idx == nullptr ? batch.first + from : 0;
+    rows.n = n;
+    rows.order = nullptr;
+    if (batch.fixed >= 0 && irregular_[at(number)]) {
+      rows.order = run.workspace.orders[at(batch.fixed)][at(number)].data() + from;
+    }
+    return reinterpret_cast<const std::byte*>(&rows);
+  };
+  return program_.dtype == DType::float32 ? fill(state.csr32[input]) : fill(state.csr64[input]);
+}
+
 /// Points the data inputs at samples from..from+n-1 of the batch; picked rows are copied together
 /// unless there is only one.
 void Engine::bind_rows(const Run& run, const Batch& batch, std::int64_t from, std::int64_t n,
@@ -239,24 +264,13 @@ void Engine::bind_rows(const Run& run, const Batch& batch, std::int64_t from, st
           std::memcpy(buffer + i * bytes, data.values + idx[i] * bytes, at(bytes));
         }
       }
+      if (sparse_[k] >= 0) {
+        state.sparse[at(program_.input_buffers[k])] =
+            csr_rows(run, batch, from, n, k, sparse_[k], state);
+      }
     } else if (role.kind == InputRole::csr_data) {
-      const CsrData& data = data_.csr[at(role.number)];
-      const auto rows_of = [&](auto& rows) {
-        using T = std::remove_cvref_t<decltype(*rows.values)>;
-        rows.values = reinterpret_cast<const T*>(data.values);
-        rows.columns = data.columns;
-        rows.row_starts = data.row_starts;
-        rows.n_entries = data.row_starts[data_.n_samples];
-        rows.rows = batch.idx == nullptr ? nullptr : batch.idx + from;
-        rows.first = batch.idx == nullptr ? batch.first + from : 0;
-        rows.n = n;
-        rows.order = nullptr;
-        if (batch.fixed >= 0 && irregular_[at(role.number)]) {
-          rows.order = run.workspace.orders[at(batch.fixed)][at(role.number)].data() + from;
-        }
-        return reinterpret_cast<std::byte*>(&rows);
-      };
-      buffer = program_.dtype == DType::float32 ? rows_of(state.csr32[k]) : rows_of(state.csr64[k]);
+      // Inputs are only read.
+      buffer = const_cast<std::byte*>(csr_rows(run, batch, from, n, k, role.number, state));
     }
   }
   for (std::size_t k = 0; program_.has_per_sample_output && k < outputs_.size(); ++k) {

@@ -13,6 +13,7 @@ struct Engine::ThreadState {
   std::vector<Buffer> gathered;  ///< by input: rows picked by idx
   std::vector<std::byte*> buffers;
   std::vector<const std::int64_t*> picks;  ///< by buffer, as Frame::picks
+  std::vector<const std::byte*> sparse;    ///< by buffer, as Frame::sparse
   std::vector<CsrRows<float>> csr32;
   std::vector<CsrRows<double>> csr64;
 };

@@ -26,8 +26,9 @@ enum class Stage : std::uint8_t { none, before, tile, after };
 
 class Planner {
  public:
-  Planner(std::shared_ptr<const Graph> graph, std::int64_t max_rows)
-      : joined_(with_epilogues(with_memories(graph))), g_(*joined_) {
+  Planner(std::shared_ptr<const Graph> graph, std::int64_t max_rows,
+          std::span<const std::size_t> sparse)
+      : joined_(with_epilogues(with_memories(graph))), g_(*joined_), sparse_(sparse) {
     p_.graph = std::move(graph);
     p_.dtype = g_.nodes.empty() ? DType::float64 : g_.nodes.front().type.dtype;
     p_.max_rows = max_rows;
@@ -205,10 +206,11 @@ class Planner {
     p_.max_rows = 1;
     place_buffers();
     std::int64_t data = 1;
-    for (const Node& node : g_.nodes) {
-      if (node.is_input() && node.type.batched && !node.type.csr) {
-        data += node.type.size() * size_of(node.type.dtype);
-      }
+    for (std::size_t k = 0; k < g_.inputs.size(); ++k) {
+      const Type& type = g_.node(g_.inputs[k].node).type;
+      const bool is_sparse =
+          type.csr || std::find(sparse_.begin(), sparse_.end(), k) != sparse_.end();
+      if (type.batched && !is_sparse) data += type.size() * size_of(type.dtype);
     }
     // A single scalar takes a whole cache line in the count above; that only makes tiles smaller.
     const std::int64_t shared = shared_elements() * size_of(p_.dtype);
@@ -357,6 +359,7 @@ class Planner {
   }
 
   const Graph& g_;
+  std::span<const std::size_t> sparse_;  ///< inputs
   Program p_;
   std::vector<Stage> stage_;
   std::vector<std::int32_t> buffer_;  ///< by node
@@ -369,8 +372,9 @@ class Planner {
 
 }  // namespace
 
-Program plan(std::shared_ptr<const Graph> graph, std::int64_t max_rows) {
-  return Planner(std::move(graph), max_rows).run();
+Program plan(std::shared_ptr<const Graph> graph, std::int64_t max_rows,
+             std::span<const std::size_t> sparse) {
+  return Planner(std::move(graph), max_rows, sparse).run();
 }
 
 }  // namespace buropt

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "graph/graph.h"
@@ -70,7 +71,9 @@ struct Program {
   bool has_batch() const { return !tile.empty() || has_per_sample_output; }
 };
 
-/// max_rows 0 chooses the tile from the size of a sample's values and the caches.
-Program plan(std::shared_ptr<const Graph> graph, std::int64_t max_rows = 0);
+/// max_rows 0 chooses the tile from the size of a sample's values and the caches. sparse: inputs of
+/// which a tile reads next to nothing.
+Program plan(std::shared_ptr<const Graph> graph, std::int64_t max_rows = 0,
+             std::span<const std::size_t> sparse = {});
 
 }  // namespace buropt

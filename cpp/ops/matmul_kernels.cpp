@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "math/csr.h"
+#include "math/finite.h"
 #include "math/gemm.h"
 #include "math/gemv.h"
 #include "math/subnormals.h"
@@ -96,12 +98,24 @@ DenseRows<T> dense_rows(const Instruction& s, const Frame& frame, std::int64_t w
   return {buffer_as<const T>(frame, s.in[0]), width, width, picks, 0, rows};
 }
 
+/// The rows of dense_rows without their zeros, if there is such a copy and they may be left out:
+/// 0 times a factor that is not finite is not 0.
+template <class T>
+const CsrRows<T>* sparse_rows(const Instruction& s, const Frame& frame, const T* factors,
+                              std::int64_t n) noexcept {
+  if (frame.sparse == nullptr || frame.sparse[s.in[0]] == nullptr) return nullptr;
+  if (!all_finite(factors, n)) return nullptr;
+  return reinterpret_cast<const CsrRows<T>*>(frame.sparse[s.in[0]]);
+}
+
 /// Rows of A, each k long, times one vector.
 template <class T>
 void rows_kernel(const Instruction& s, const Frame& frame) noexcept {
   const std::int64_t* n = s.numbers.data();
-  const DenseRows<T> a = dense_rows<T>(s, frame, n[1], n[0] * s.rows(frame));
-  gemv(a, buffer_as<const T>(frame, s.in[1]), buffer_as<T>(frame, s.out));
+  const T* x = buffer_as<const T>(frame, s.in[1]);
+  T* z = buffer_as<T>(frame, s.out);
+  if (const CsrRows<T>* a = sparse_rows(s, frame, x, n[1])) return csr_dot(*a, x, z);
+  gemv(dense_rows<T>(s, frame, n[1], n[0] * s.rows(frame)), x, z);
 }
 
 /// A product of its own for every sample.
@@ -130,6 +144,11 @@ void stacked_sum_kernel(const Instruction& s, const Frame& frame) noexcept {
   const T* b = buffer_as<const T>(frame, s.in[1]);
   T* c = buffer_as<T>(frame, s.out);
   if (n[2] == 1) {
+    if (const CsrRows<T>* rows = sparse_rows(s, frame, b, n[1])) {
+      if (frame.part > 0) return;
+      if (!frame.adds) std::fill_n(c, n[0], T(0));
+      return csr_scatter(*rows, b, c);
+    }
     DenseRows<T> rows = dense_rows<T>(s, frame, n[0], n[1]);
     const Share share(n[0], frame);
     rows.values += share.begin;

@@ -75,6 +75,8 @@ struct Frame {
   /// By buffer: which rows of the data the samples are, where they were not copied together. An
   /// instruction meets them in operands that it `picks` alone.
   const std::int64_t* const* picks = nullptr;
+  /// By buffer: the same rows without their zeros, as CsrRows, where there is such a copy.
+  const std::byte* const* sparse = nullptr;
   /// Of an instruction that `splits`: which part of how many this call computes.
   std::int32_t part = 0;
   std::int32_t parts = 1;
