@@ -20,98 +20,100 @@ inline constexpr std::uint32_t kValueBits = 8 * sizeof(T);
 
 class BitWriter {
  public:
-  /// Room for so many bits more; not needed, but saves copies of a long message.
+  /// Room for so many bits more.
   void reserve(std::int64_t n_bits) {
     const std::size_t needed = n_bytes_ + static_cast<std::size_t>(n_bits) / 8 + 16;
-    if (bytes_.size() < needed) bytes_.resize(needed);
+    if (bytes_.size() < needed) bytes_.resize(std::max(needed, 2 * bytes_.size()));
   }
 
-  /// Appends the lowest `width` bits, at most 64, of `bits`; those above must be 0.
-  void put(std::uint64_t bits, std::uint32_t width) {
-    pending_ |= bits << n_pending_;
-    n_pending_ += width;
-    if (n_pending_ < 64) return;
-    append(8);
-    n_pending_ -= 64;
-    pending_ = n_pending_ == 0 ? 0 : bits >> (width - n_pending_);
+  /// Appends n numbers of `width` bits each, at most 32; bits above these must be 0.
+  void put_all(const std::uint32_t* numbers, std::size_t n, std::uint32_t width) {
+    reserve(static_cast<std::int64_t>(n) * width);
+    std::uint8_t* next = bytes_.data() + n_bytes_;
+    std::uint64_t pending = pending_;
+    std::uint32_t n_pending = n_pending_;
+    for (std::size_t i = 0; i < n; ++i) {
+      pending |= std::uint64_t{numbers[i]} << n_pending;
+      n_pending += width;
+      for (std::uint32_t j = 0; j < 8; ++j) next[j] = static_cast<std::uint8_t>(pending >> 8 * j);
+      next += n_pending / 8;  // whole bytes are done, the others will be written over
+      pending >>= n_pending / 8 * 8;
+      n_pending %= 8;
+    }
+    n_bytes_ = static_cast<std::size_t>(next - bytes_.data());
+    pending_ = pending;
+    n_pending_ = n_pending;
   }
+
+  void put(std::uint32_t number, std::uint32_t width) { put_all(&number, 1, width); }
 
   template <class T>
   void put_value(T value) {
-    put(std::bit_cast<BitsOf<T>>(value), kValueBits<T>);
+    const auto bits = std::bit_cast<BitsOf<T>>(value);
+    if constexpr (sizeof(T) == 4) {
+      put(bits, 32);
+    } else {
+      const std::uint32_t halves[] = {static_cast<std::uint32_t>(bits),
+                                      static_cast<std::uint32_t>(bits >> 32)};
+      put_all(halves, 2, 32);
+    }
   }
 
   /// The bytes; the writer is empty then.
   std::vector<std::uint8_t> finish() {
-    append((n_pending_ + 7) / 8);
-    bytes_.resize(n_bytes_);
+    bytes_.resize(n_bytes_ + (n_pending_ > 0));
     return std::move(bytes_);
   }
 
  private:
-  /// The first bytes of `pending_`; the others are written over.
-  void append(std::uint32_t n_bytes) {
-    if (bytes_.size() < n_bytes_ + 8) bytes_.resize(2 * n_bytes_ + 64);
-    std::uint8_t* const next = bytes_.data() + n_bytes_;
-    for (std::uint32_t i = 0; i < 8; ++i) next[i] = static_cast<std::uint8_t>(pending_ >> 8 * i);
-    n_bytes_ += n_bytes;
-  }
-
   std::vector<std::uint8_t> bytes_;  // with room behind the first n_bytes_
   std::size_t n_bytes_ = 0;
   std::uint64_t pending_ = 0;
-  std::uint32_t n_pending_ = 0;  // below 64 between two calls
+  std::uint32_t n_pending_ = 0;  // below 8
 };
 
-/// Reads what a BitWriter wrote. Past the end it reads zeros: ask `has` before.
+/// Reads what a BitWriter wrote. Past the end there are zeros: ask `has` before.
 class BitReader {
  public:
   explicit BitReader(std::span<const std::uint8_t> bytes) noexcept : bytes_(bytes) {}
 
-  bool has(std::uint64_t n_bits) const noexcept {
-    return n_bits <= n_pending_ + 8 * std::uint64_t{bytes_.size() - position_};
-  }
+  bool has(std::uint64_t n_bits) const noexcept { return position_ + n_bits <= 8 * bytes_.size(); }
 
-  std::uint64_t get(std::uint32_t width) noexcept {
-    std::uint64_t bits = pending_;
-    if (width <= n_pending_) {
-      pending_ = width == 64 ? 0 : pending_ >> width;
-      n_pending_ -= width;
-    } else {
-      const std::uint32_t missing = width - n_pending_;
-      refill();
-      bits |= pending_ << (width - missing);
-      pending_ = missing == 64 ? 0 : pending_ >> missing;
-      n_pending_ = std::max(n_pending_, missing) - missing;
-    }
-    return width == 64 ? bits : bits & ((std::uint64_t{1} << width) - 1);
+  /// The next `width` bits, at most 32.
+  std::uint32_t get(std::uint32_t width) noexcept {
+    const std::uint64_t bits = from_byte(position_ / 8) >> position_ % 8;
+    position_ += width;
+    return static_cast<std::uint32_t>(bits & ((std::uint64_t{1} << width) - 1));
   }
 
   template <class T>
   T get_value() noexcept {
-    return std::bit_cast<T>(static_cast<BitsOf<T>>(get(kValueBits<T>)));
+    BitsOf<T> bits = get(32);
+    if constexpr (sizeof(T) == 8) bits |= std::uint64_t{get(32)} << 32;
+    return std::bit_cast<T>(bits);
   }
 
   /// Whether nothing is left but less than a byte of zeros.
   bool at_end() const noexcept {
-    return position_ == bytes_.size() && n_pending_ < 8 && pending_ == 0;
+    const bool is_last = position_ + 8 > 8 * bytes_.size();
+    return is_last && from_byte(position_ / 8) >> position_ % 8 == 0;
   }
 
  private:
-  void refill() noexcept {
-    const std::size_t n_bytes = std::min<std::size_t>(8, bytes_.size() - position_);
-    pending_ = 0;
-    for (std::size_t i = 0; i < n_bytes; ++i) {
-      pending_ |= std::uint64_t{bytes_[position_ + i]} << 8 * i;
+  std::uint64_t from_byte(std::size_t first) const noexcept {
+    std::uint64_t result = 0;
+    if (first + 8 <= bytes_.size()) [[likely]] {
+      for (std::size_t j = 0; j < 8; ++j) result |= std::uint64_t{bytes_[first + j]} << 8 * j;
+    } else {
+      for (std::size_t j = 0; first + j < bytes_.size(); ++j) {
+        result |= std::uint64_t{bytes_[first + j]} << 8 * j;
+      }
     }
-    position_ += n_bytes;
-    n_pending_ = static_cast<std::uint32_t>(8 * n_bytes);
+    return result;
   }
 
   std::span<const std::uint8_t> bytes_;
-  std::size_t position_ = 0;
-  std::uint64_t pending_ = 0;
-  std::uint32_t n_pending_ = 0;
+  std::size_t position_ = 0;  // in bits
 };
 
 }  // namespace buropt

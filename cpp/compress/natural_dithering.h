@@ -42,14 +42,16 @@ struct NaturalDithering {
   template <class T>
   T value(std::uint32_t code, T header) const noexcept {
     const std::uint32_t level = code >> 1;
-    const double size = power(level == 0 ? 0 : kBias + level - levels);
-    return static_cast<T>(static_cast<double>(header) * ((code & 1) != 0 ? -size : size));
+    const std::uint64_t sign = std::uint64_t{code & 1} << 63;
+    const std::uint64_t exponent = level == 0 ? 0 : kBias + level - levels;
+    return static_cast<T>(static_cast<double>(header) *
+                          std::bit_cast<double>(exponent << 52 | sign));
   }
 
  private:
   static constexpr std::uint32_t kBias = 1023;
 
-  /// 2^(exponent - kBias); 0 for 0.
+  /// 2^(exponent - kBias).
   static double power(std::uint32_t exponent) noexcept {
     return std::bit_cast<double>(std::uint64_t{exponent} << 52);
   }

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <span>
 
 #include "base/simd.h"
+#include "compress/bits.h"
 
 namespace buropt {
 
@@ -47,16 +49,20 @@ double norm_1(std::span<const T> x) noexcept {
   return sum_of(x, [](double entry) { return std::abs(entry); });
 }
 
+/// |x| as an integer of the same order. Every NaN gives the value just above infinity.
+template <class T>
+BitsOf<T> magnitude(T x) noexcept {
+  constexpr BitsOf<T> kInfinity = std::bit_cast<BitsOf<T>>(std::numeric_limits<T>::infinity());
+  constexpr BitsOf<T> kNotSign = static_cast<BitsOf<T>>(~BitsOf<T>{0}) >> 1;
+  return std::min<BitsOf<T>>(std::bit_cast<BitsOf<T>>(x) & kNotSign, kInfinity + 1);
+}
+
 /// The largest magnitude; NaN if there is a NaN.
 template <class T>
 double norm_inf(std::span<const T> x) noexcept {
-  T largest = 0;
-  bool is_nan = false;
-  for (const T entry : x) {
-    is_nan |= entry != entry;
-    largest = std::abs(entry) > largest ? std::abs(entry) : largest;
-  }
-  return is_nan ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(largest);
+  BitsOf<T> largest = 0;
+  for (const T entry : x) largest = std::max(largest, magnitude(entry));
+  return static_cast<double>(std::bit_cast<T>(largest));
 }
 
 /// Never below the largest magnitude, and 0 only for zeros: where squares would overflow or vanish,

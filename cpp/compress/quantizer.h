@@ -42,10 +42,12 @@ class QuantizerOf final : public ForFloats<QuantizerOf<Rule>> {
   std::int64_t compress_row(std::span<const T> x, const Draw& draw, Scratch&,
                             std::span<T> out) const {
     const T header = header_of(x);
-    const Rule rule = rule_;  // a copy, which nothing that is written can change
     T* next = out.data();
     each_chunk(x, header, draw, [&](const std::uint32_t* codes, std::size_t n) {
-      for (std::size_t i = 0; i < n; ++i) next[i] = rule.template value<T>(codes[i], header);
+      T* const to = next;  // these are copies, so that nothing changes them in the loop
+      const T shared = header;
+      const Rule rule = rule_;
+      for (std::size_t i = 0; i < n; ++i) to[i] = rule.template value<T>(codes[i], shared);
       next += n;
     });
     return message_bits<T>(x.size());
@@ -57,9 +59,8 @@ class QuantizerOf final : public ForFloats<QuantizerOf<Rule>> {
     to.reserve(message_bits<T>(x.size()));
     if (Rule::kHasHeader) to.put_value(header);
     const std::uint32_t width = rule_.template width<T>();
-    each_chunk(x, header, draw, [&](const std::uint32_t* codes, std::size_t n) {
-      for (std::size_t i = 0; i < n; ++i) to.put(codes[i], width);
-    });
+    each_chunk(x, header, draw,
+               [&](const std::uint32_t* codes, std::size_t n) { to.put_all(codes, n, width); });
   }
 
   template <class T>
@@ -71,7 +72,7 @@ class QuantizerOf final : public ForFloats<QuantizerOf<Rule>> {
     const Rule rule = rule_;
     BitReader codes = from;
     for (T& entry : out) {
-      entry = rule.template value<T>(static_cast<std::uint32_t>(codes.get(width)), header);
+      entry = rule.template value<T>(codes.get(width), header);
     }
     from = codes;
   }

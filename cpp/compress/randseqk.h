@@ -35,7 +35,7 @@ struct RandSeqK {
                                        Scratch& scratch) const {
     if (shared_seed) return select(std::span<const float>(), d, draw, scratch);
     if (!from.has(index_bits(d))) return std::nullopt;
-    const auto first = static_cast<std::uint32_t>(from.get(index_bits(d)));
+    const auto first = from.get(index_bits(d));
     if (first >= d || (k == d && first > 0)) return std::nullopt;
     return k == d ? Selection::all(d) : from_first(first, d, scratch);
   }

@@ -51,7 +51,7 @@ inline bool read_indices(BitReader& from, std::uint32_t n, std::uint32_t d,
   if (!from.has(std::uint64_t{n} * index_bits(d))) return false;
   std::uint64_t lowest = 0;  // that the next index may be
   for (std::uint32_t j = 0; j < n; ++j) {
-    indices[j] = static_cast<std::uint32_t>(from.get(index_bits(d)));
+    indices[j] = from.get(index_bits(d));
     if (indices[j] < lowest || indices[j] >= d) return false;
     lowest = std::uint64_t{indices[j]} + 1;
   }

@@ -7,17 +7,10 @@
 #include <cmath>
 #include <functional>
 
+#include "compress/norms.h"
 #include "compress/selector.h"
 
 namespace buropt {
-
-/// |x| as an integer of the same order. Every NaN gives the value just above infinity.
-template <class T>
-BitsOf<T> magnitude(T x) noexcept {
-  constexpr BitsOf<T> kInfinity = std::bit_cast<BitsOf<T>>(std::numeric_limits<T>::infinity());
-  constexpr BitsOf<T> kNotSign = static_cast<BitsOf<T>>(~BitsOf<T>{0}) >> 1;
-  return std::min<BitsOf<T>>(std::bit_cast<BitsOf<T>>(x) & kNotSign, kInfinity + 1);
-}
 
 struct TopK {
   static constexpr const char* kName = "TopK";

@@ -51,7 +51,7 @@ struct TopLEK {
   std::optional<Selection> read_places(BitReader& from, std::uint32_t d, const Draw&,
                                        Scratch& scratch) const {
     if (!from.has(count_bits(d))) return std::nullopt;
-    const auto n_kept = k == d ? k : static_cast<std::uint32_t>(from.get(count_bits(d)));
+    const auto n_kept = k == d ? k : from.get(count_bits(d));
     if (n_kept > k) return std::nullopt;
     return read_selection(from, n_kept, d, scratch);
   }
