@@ -6,7 +6,8 @@ const byId = (id) => document.getElementById(id);
 /** The numbers of all curves: base64, zlib, and the bytes of float32 in four planes. */
 async function readNumbers() {
   const text = atob(byId("points").textContent.trim());
-  const packed = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+  const packed = new Uint8Array(text.length);
+  for (let k = 0; k < text.length; k++) packed[k] = text.charCodeAt(k);
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   const planes = new Uint8Array(await new Response(stream).arrayBuffer());
   const bytes = new Uint8Array(planes.length);

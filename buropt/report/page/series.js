@@ -79,8 +79,21 @@ function curveOf(run, x, y) {
   return curve;
 }
 
+const known = new Map(); // what `curvesOf` has found, by all that it depends on
+const MOST_KNOWN = 5000;
+
 /** What a series looks like: its mean with a band, and runs that are drawn alone. */
 function curvesOf(series, x, y) {
+  const members = series.runs.map((run) => run.number).join(",");
+  const key = [x, y, state.logx, state.logy, state.mean, state.band, members].join(" ");
+  if (!known.has(key)) {
+    if (known.size > MOST_KNOWN) known.clear();
+    known.set(key, findCurves(series, x, y));
+  }
+  return known.get(key);
+}
+
+function findCurves(series, x, y) {
   const singles = series.runs.map((run) => curveOf(run, x, y)).filter((curve) => curve.x.length > 0);
   const steady = singles.filter((curve) => !curve.runs[0].diverged);
   const lost = singles.filter((curve) => curve.runs[0].diverged).map((curve) => ({ ...curve, lost: true }));
@@ -91,41 +104,56 @@ function curvesOf(series, x, y) {
 
 /** Mean and band over the costs that all curves have reached, in logarithms on a logarithmic axis. */
 function meanOf(curves) {
-  const first = Math.max(...curves.map((curve) => curve.x[0]));
-  const last = Math.min(...curves.map((curve) => curve.x[curve.x.length - 1]));
-  if (last < first) return null;
-  let grid = [...new Set(curves.flatMap((curve) => curve.x))];
-  grid = grid.filter((x) => x >= first && x <= last).sort((a, b) => a - b);
-  if (grid.length > MOST_OF_A_MEAN) {
-    const step = (grid.length - 1) / (MOST_OF_A_MEAN - 1);
-    grid = Array.from({ length: MOST_OF_A_MEAN }, (_, k) => grid[Math.round(k * step)]);
-  }
+  const grid = gridOf(curves);
+  if (!grid.length) return null;
   const [into, back] = state.logy ? [Math.log, Math.exp] : [(v) => v, (v) => v];
+  const n = grid.length;
+  const [sum, squares] = [new Float64Array(n), new Float64Array(n)];
+  const [low, high] = [new Float64Array(n).fill(Infinity), new Float64Array(n).fill(-Infinity)];
   const rows = curves.map((curve) => interpolated(grid, curve.x, curve.y.map(into)));
-  const mean = { x: grid, y: [], low: [], high: [], runs: curves.flatMap((curve) => curve.runs) };
-  for (let k = 0; k < grid.length; k++) {
-    const values = rows.map((row) => row[k]);
-    const middle = values.reduce((sum, v) => sum + v, 0) / values.length;
-    mean.y.push(back(middle));
-    if (state.band === "deviation") {
-      const spread = Math.sqrt(values.reduce((sum, v) => sum + (v - middle) ** 2, 0) / (values.length - 1));
-      mean.low.push(back(middle - spread));
-      mean.high.push(back(middle + spread));
-    } else {
-      mean.low.push(back(Math.min(...values)));
-      mean.high.push(back(Math.max(...values)));
+  for (const row of rows) {
+    for (let k = 0; k < n; k++) {
+      sum[k] += row[k];
+      if (row[k] < low[k]) low[k] = row[k];
+      if (row[k] > high[k]) high[k] = row[k];
     }
   }
-  return mean;
+  const mean = sum.map((total) => total / rows.length);
+  if (state.band === "deviation") {
+    for (const row of rows) for (let k = 0; k < n; k++) squares[k] += (row[k] - mean[k]) ** 2;
+    for (let k = 0; k < n; k++) {
+      const spread = Math.sqrt(squares[k] / (rows.length - 1));
+      [low[k], high[k]] = [mean[k] - spread, mean[k] + spread];
+    }
+  }
+  const runs = curves.flatMap((curve) => curve.runs);
+  return { x: grid, y: mean.map(back), low: low.map(back), high: high.map(back), runs };
+}
+
+/** The costs of a mean: all that were measured, or evenly spaced ones where these are too many. */
+function gridOf(curves) {
+  const first = Math.max(...curves.map((curve) => curve.x[0]));
+  const last = Math.min(...curves.map((curve) => curve.x[curve.x.length - 1]));
+  if (last < first) return [];
+  const all = new Set(curves[0].x);
+  for (const curve of curves) {
+    for (const x of curve.x) all.add(x);
+    if (all.size > MOST_OF_A_MEAN) break;
+  }
+  if (all.size <= MOST_OF_A_MEAN) return [...all].filter((x) => x >= first && x <= last).sort((a, b) => a - b);
+  const scale = makeScale(first, last, 0, MOST_OF_A_MEAN - 1, state.logx);
+  return Array.from({ length: MOST_OF_A_MEAN }, (_, k) => Math.min(Math.max(scale.back(k), first), last));
 }
 
 /** Piecewise linear, for a sorted grid inside of the curve. */
 function interpolated(grid, x, y) {
+  const values = new Float64Array(grid.length);
   let k = 0;
-  return grid.map((at) => {
-    while (k + 2 < x.length && x[k + 1] < at) k++;
-    if (x.length === 1 || x[k + 1] === x[k]) return y[k];
-    const share = Math.min(Math.max((at - x[k]) / (x[k + 1] - x[k]), 0), 1);
-    return y[k] + share * (y[k + 1] - y[k]);
-  });
+  for (let j = 0; j < grid.length; j++) {
+    while (k + 2 < x.length && x[k + 1] < grid[j]) k++;
+    const width = x.length > 1 ? x[k + 1] - x[k] : 0;
+    const share = width > 0 ? Math.min(Math.max((grid[j] - x[k]) / width, 0), 1) : 0;
+    values[j] = share > 0 ? y[k] + share * (y[k + 1] - y[k]) : y[k];
+  }
+  return values;
 }
