@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from buropt.compressors import Compressor, RandK, TopK
+from buropt.compressors import BlockTopK, Compressor, RandK, RandSeqK, TopK
+from buropt.compressors.symmetric import for_triangles
 from buropt.optim.base import Array, mean
 from buropt.triangle import triangle_size
 
@@ -94,7 +95,8 @@ class Estimates:
         """
         rows = self.rows()
         chosen = np.arange(problem.n_workers) if workers is None else workers
-        if isinstance(compressor, TopK | RandK):
+        compressor = for_triangles(compressor)
+        if isinstance(compressor, (TopK, RandK, RandSeqK, BlockTopK)):  # k entries of any vector
             newer, mean_after = Estimates(rows), H.copy()
             learned = problem.learn_hessians(x, compressor, alpha, rows, mean_after, key, chosen)
             self._rows = None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from buropt.compressors import Compressor
+from buropt.compressors.symmetric import for_triangles
 from buropt.optim.armijo import MOST_TRIALS, rounding_of
 from buropt.optim.base import IDENTITY, Array, Optimizer
 from buropt.optim.contractive import contraction
@@ -46,6 +47,7 @@ class FedNL(Optimizer[State]):
 
     C compresses the upper triangle, with off-diagonal entries times sqrt(2), so that the Euclidean
     norm is the Frobenius norm and alpha, omega mean the same; k counts entries of the triangle.
+    RankR and PowerSGD approximate the matrix itself.
 
     Parameters
     ----------
@@ -131,7 +133,7 @@ def shift_step(alpha: float | None, compressor: Compressor, dim: int) -> float:
     """The step alpha of the estimates: as given, or 1 for contractive, 1/(1 + omega) otherwise."""
     if alpha is not None:
         return alpha
-    contracts = contraction(compressor, triangle_size(dim))
+    contracts = contraction(for_triangles(compressor), triangle_size(dim))
     return contracts if compressor.unbiased else 1.0
 
 

@@ -25,7 +25,7 @@ from buropt.problems.messages import Messages
 BLOCK = 1024  # samples whose gradients are in memory at once
 
 if TYPE_CHECKING:
-    from buropt.compressors import Compressor, RandK, TopK
+    from buropt.compressors import Compressor, Selector
     from buropt.oracle import Oracle
     from buropt.oracle_hessians import Learned
     from buropt.problems.constants import Constants
@@ -280,7 +280,7 @@ class Problem(Messages):
     def learn_hessians(
         self,
         x: Array,
-        compressor: TopK | RandK,
+        compressor: Selector,
         alpha: float,
         estimates: Array,
         mean: Array,

@@ -28,6 +28,7 @@
 #include "compress/randseqk.h"
 #include "compress/rank_r.h"
 #include "compress/sign.h"
+#include "compress/symmetric.h"
 #include "compress/terngrad.h"
 #include "compress/topk.h"
 #include "compress/toplek.h"
@@ -337,6 +338,18 @@ void bind_other_compressors(nb::module_& m) {
       "levels"_a, "norm"_a);
   m.def("sign", [] { return quantizer(Sign{}); });
   m.def("scaled_sign", [] { return quantizer(ScaledSign{}); });
+  m.def(
+      "symmetric_rank_r",
+      [](std::uint32_t rank) -> std::shared_ptr<Compressor> {
+        return std::make_shared<SymmetricOf<SymmetricRankR>>(rank);
+      },
+      "rank"_a);
+  m.def(
+      "symmetric_power_sgd",
+      [](std::uint32_t rank) -> std::shared_ptr<Compressor> {
+        return std::make_shared<SymmetricOf<SymmetricPowerSGD>>(rank);
+      },
+      "rank"_a);
   m.def(
       "rank_r",
       [](std::uint32_t rank, std::uint32_t n_rows) -> std::shared_ptr<Compressor> {
