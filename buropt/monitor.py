@@ -135,7 +135,8 @@ class Monitor:
         console: Console | None = None,
         errors: Console | None = None,
     ) -> None:
-        self._folder, self._total, self._constant = folder, total, constant
+        self._folder = folder.absolute()  # jobs may change the working directory
+        self._total, self._constant = total, constant
         self._enabled = enabled
         self._console = Console() if console is None else console
         self._errors = Console(stderr=True) if errors is None else errors

@@ -34,6 +34,7 @@ from buropt.loop import CONVERGED, INTERRUPTED, NON_FINITE
 from buropt.mistakes import CONFIGS, UsageError, explain, usage_errors
 from buropt.runner import Report, run
 from buropt.screen import surviving_streams
+from buropt.sweep import Folders
 
 FULL_ERROR = "HYDRA_FULL_ERROR"
 TRACEBACK = "BUROPT_TRACEBACK"  # the same wish, where Hydra's variable is in use
@@ -74,6 +75,7 @@ def command_line() -> int:
         print("buropt: interrupted", file=sys.stderr)
         return 130
     finally:
+        Folders.close()
         os.environ.pop(FULL_ERROR)
         if before is not None:
             os.environ[FULL_ERROR] = before

@@ -7,15 +7,16 @@ overrides, in the same order, from the folder where Hydra would make the new one
 
 from __future__ import annotations
 
-import atexit
 import json
 import math
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
@@ -40,13 +41,13 @@ class Folders(Callback):
     (hydra.launcher.cpus_per_task of SLURM's), unless the usual variables say otherwise.
     """
 
-    def __init__(self) -> None:
-        self._monitor: Monitor | None = None
-        self._variables: list[str] = []
+    _unfinished: ClassVar[list[Callable[[], object]]] = []
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What a job in another process gets: nothing to watch."""
-        return {"_monitor": None, "_variables": []}
+    @classmethod
+    def close(cls) -> None:
+        """Stop watching, and undo what was done for a sweep; also where it broke off."""
+        while cls._unfinished:
+            cls._unfinished.pop()()
 
     def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Choose the folder of a run."""
@@ -61,8 +62,14 @@ class Folders(Callback):
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Choose the folder of a sweep."""
         resume = config.get("resume")
+        launcher = config.hydra.launcher
+        in_processes = launcher.get("_target_") != BASIC
         if resume is None or resume is False:
             folder = _new(config, "sweep")
+            if in_processes and not _is_given(config, "sweep"):
+                # What lies in the folder of a job that starts is its own, which SLURM has ended.
+                with read_write(config):
+                    config.hydra.overrides.task.append("resume=true")
         elif resume is not True:
             folder = _or_refuse(_of_a_sweep, Path(str(resume)))
         elif _is_given(config, "sweep"):
@@ -82,26 +89,35 @@ class Folders(Callback):
             result.write_json(folder / SWEEP, content)
         if resume:
             forget_failures(folder)
-        launcher = config.hydra.launcher
-        if launcher.get("_target_") != BASIC:
+        if in_processes:
             threads = str(launcher.get("cpus_per_task") or 1)
-            self._variables = [name for name in THREADS if name not in os.environ]
-            os.environ.update(dict.fromkeys(self._variables, threads))
+            for name in THREADS:
+                if name not in os.environ:
+                    os.environ[name] = threads
+                    self._unfinished.append(partial(os.environ.pop, name))
+        self._unfinished.append(partial(_remove_if_empty, folder.absolute()))
         total, constant = swept(config)
-        self._monitor = Monitor(folder, total, constant, bool(config.get("verbose", True)))
-        self._monitor.__enter__()
-        atexit.register(self._monitor.__exit__)  # a sweep that is interrupted has no end
+        monitor = Monitor(folder, total, constant, bool(config.get("verbose", True)))
+        monitor.__enter__()
+        self._unfinished.append(monitor.__exit__)
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """End the process with the sweep's exit code, unless that is 0."""
-        for name in self._variables:
-            del os.environ[name]
-        if self._monitor is not None:
-            self._monitor.__exit__()
-            atexit.unregister(self._monitor.__exit__)
+        self.close()
         code = max(exit_codes(Path(config.hydra.sweep.dir)), default=0)
         if code:
             sys.exit(code)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    """Leave no trace of a sweep that was refused before its first job."""
+    files = list(folder.iterdir())
+    if {path.name for path in files} <= {SWEEP, "multirun.yaml"}:  # which is Hydra's
+        for path in files:
+            path.unlink()
+        with suppress(OSError):  # of multirun/day, if it has others
+            for place in (folder, *folder.parents[:2]):
+                place.rmdir()
 
 
 def exit_codes(folder: Path) -> Iterator[int]:

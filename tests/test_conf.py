@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,16 +10,21 @@ from typing import Any
 import hydra
 import pytest
 import yaml
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException, MissingConfigException
 from methods import choices
 from omegaconf import OmegaConf
 
 from buropt import optim
-from buropt.build import build, call, coerce
+from buropt.build import build, call, coerce, settings_of
 from buropt.compressors import Identity, RandK, TopK
+from buropt.mistakes import explain
 from buropt.optim import EF21, GD, SVRG, FixedStep, Marina
 
 DOWNLOADED = ("libsvm", "a1a", "a9a", "mushrooms", "news20", "phishing", "w8a")
 GROUPS = ("data", "problem", "prox", "compressor", "schedule", "optimizer", "logger")
+OVERLAYS = ("budget", "sweep", "experiment")
 
 
 def compose(*overrides: str) -> dict[str, Any]:
@@ -232,6 +238,67 @@ def test_mistakes_are_one_sentence(overrides: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         build(compose(*overrides))
     assert "\n" not in str(caught.value)
+
+
+def documented() -> list[str]:
+    """The lines of the page on sweeps that start buropt."""
+    page = Path(__file__).parents[1] / "docs" / "sweeps.md"
+    lines = page.read_text().splitlines()
+    return [line for line in lines if line.startswith("buropt ")]
+
+
+@pytest.mark.parametrize("line", documented())
+def test_commands_of_the_page_on_sweeps(line: str) -> None:
+    """The first job of each can be composed and has settings that exist."""
+    words = [word for word in shlex.split(line, comments=True)[1:] if not word.startswith("-")]
+    parsed = OverridesParser.create().parse_overrides(words)
+    sweeps = {word for word, o in zip(words, parsed, strict=True) if o.is_sweep_override()}
+    assert "-m" in line or "sweep=" in line or not sweeps
+    (first, *_) = BasicSweeper.split_arguments(parsed, None)[0]
+    config = compose(*first)
+    settings_of(config)
+    call(config["optimizer"], "optimizer")
+
+
+@pytest.mark.parametrize("group", OVERLAYS)
+def test_every_overlay_composes(group: str) -> None:
+    for choice in choices(group):
+        config = compose(f"{group}={choice}")
+        settings_of(config)
+        call(config["optimizer"], "optimizer")
+
+
+def test_budgets() -> None:
+    def limits(choice: str, *more: str) -> dict[str, Any]:
+        budget = settings_of(compose(f"budget={choice}", *more)).budget
+        return {name: value for name, value in vars(budget).items() if value is not None}
+
+    assert limits("iterations") == {"iterations": 10000}
+    assert limits("epochs", "epochs=1e1") == {"epochs": 10}
+    assert limits("bits") == {"bits": 1e7}
+    assert limits("seconds", "iterations=5") == {"seconds": 10, "iterations": 5}
+    assert limits("tolerance") == {"iterations": 1000000, "tolerance": 1e-10}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["checkpoint.second=3"], "Could not override 'checkpoint.second'"),
+        (["+checkpoint.hours=3"], r"checkpoint\.hours is not a setting.*checkpoint\.seconds"),
+        (["checkpoint.seconds=often"], r"checkpoint\.seconds must be a number, got 'often'"),
+        (["objective=speed"], "objective must be one of iteration, f, f_gap,.* got 'speed'"),
+    ],
+)
+def test_settings_of_checkpoints_and_sweeps(overrides: list[str], message: str) -> None:
+    with pytest.raises((ValueError, HydraException), match=message):
+        settings_of(compose(*overrides))
+
+
+def test_launchers_that_are_not_installed() -> None:
+    error = MissingConfigException("", "hydra/launcher/joblib", ["basic"])
+    assert explain(error) == (
+        "hydra/launcher=joblib is in a package of its own: pip install 'buropt[joblib]'"
+    )
 
 
 def test_a_missing_file_is_an_os_error() -> None:

@@ -122,7 +122,7 @@ PYTHON_LAYERS = {
     },
     "monitor": {"budget", "folder", "history", "progress"},
     "sweep": {"folder", "monitor", "result"},
-    "run": {"checkpoint", "folder", "loop", "mistakes", "runner", "screen"},
+    "run": {"checkpoint", "folder", "loop", "mistakes", "runner", "screen", "sweep"},
     "_interrupt": set(),
     "__init__": {
         *{"_core", "_interrupt", "autodiff", "loading", "nn", "oracle", "results", "saving"},

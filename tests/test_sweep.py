@@ -75,6 +75,23 @@ def test_a_job_that_fails_or_diverges_stops_no_other(
     assert lines[2].startswith("buropt: job #3 optimizer=gd optimizer.step_size=1e+30: the value")
 
 
+def test_a_number_is_a_number_in_a_sweep_as_well(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["optimizer=gd", "optimizer.step_size=1e-3,1E-3,.001", "iterations=1e0"]
+    assert main(monkeypatch, "-m", *words, "verbose=false") == 0
+    steps = [result["optimizer"]["step_size"] for result in results(place).values()]
+    assert steps == [1e-3] * 3
+
+
+def test_a_misspelled_choice_is_refused_before_any_job_runs(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(monkeypatch, "-m", "optimizer=gd,marinna") == 2
+    assert "did you mean optimizer=marina?" in capsys.readouterr().err
+    assert list(place.iterdir()) == []
+
+
 def test_a_bug_in_a_job_stops_no_other(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -224,7 +241,7 @@ def test_optuna_finds_a_step_size(place: Path) -> None:
 
 @needs("hydra_submitit_launcher")
 def test_slurm_s_launcher_on_this_machine(place: Path) -> None:
-    words = ["sweep=submitit_local", "optimizer=marina", "compressor=topk,randk"]
+    words = ["sweep=submitit_local", "compressor=topk,randk", "checkpoint.iterations=5"]
     done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("buropt: job #0 compressor=topk: Marina needs an unbiased")
