@@ -8,6 +8,7 @@ nobody overlooks it. The page of `buropt.report` does the same in the browser.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -19,6 +20,8 @@ from buropt.results import Run, nearest, table_keys, varying_keys
 Floats = NDArray[np.float64]
 Band = Literal["range", "deviation", "none"]
 MOST_POINTS = 2000  # of a mean; more than can be seen
+DIGITS, SHORT = 12, 4  # of a number in a setting, and in a label if that is enough
+ALL = "all runs"
 
 
 @dataclass(frozen=True)
@@ -57,12 +60,18 @@ def group(runs: Sequence[Run]) -> list[Series]:
     for run in runs:
         members.setdefault(tuple(text_of(run, key) for key in keys), []).append(run)
     told = telling_keys(keys, list(members))
-    return [
-        Series(
-            ", ".join(_short(keys[k], values[k]) for k in told) or text_of(own[0], "optimizer"), own
-        )
-        for values, own in members.items()
-    ]
+
+    def labels(digits: int) -> list[str]:
+        return [
+            ", ".join(_short(keys[k], values[k], digits) for k in told) or ALL for values in members
+        ]
+
+    short = labels(SHORT)
+    if len(set(short)) < len(short):
+        short = labels(DIGITS)
+    if not told and "optimizer" in runs[0].settings:
+        short = [text_of(runs[0], "optimizer")]
+    return [Series(label, own) for label, own in zip(short, members.values(), strict=True)]
 
 
 def telling_keys(keys: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[int]:
@@ -163,7 +172,9 @@ def mean_of(
     return Curve(grid, back(mean), back(low), back(high))
 
 
-def _short(key: str, text: str) -> str:
+def _short(key: str, text: str, digits: int) -> str:
+    with suppress(ValueError):
+        text = text if float(text).is_integer() else f"{float(text):.{digits}g}"
     return text if key in ("optimizer", "problem", "data") else f"{key.rpartition('.')[2]}={text}"
 
 
@@ -187,6 +198,6 @@ def _text(value: Any) -> str:
     if value is None:
         return "null"
     try:
-        return f"{float(value):.12g}"
+        return f"{float(value):.{DIGITS}g}"
     except (TypeError, ValueError):
         return str(value)

@@ -58,6 +58,20 @@ def test_series_differ_in_more_than_the_seed(sweep: Path) -> None:
     assert single.label == "gd"
 
 
+def test_labels_are_short_while_that_is_enough(tmp_path: Path) -> None:
+    for number, step in enumerate((0.123456789, 2.0, 1e-7 / 3)):
+        write_run(tmp_path / str(number), config_of(step=step), records(n=2))
+    labels = [series.label for series in group(read_runs(tmp_path))]
+    assert labels == ["step=0.1235", "step=2", "step=3.333e-08"]
+    write_run(tmp_path / "3", config_of(step=0.123456788), records(n=2))
+    labels = [series.label for series in group(read_runs(tmp_path))]
+    assert labels[0] == "step=0.123456789"
+    for number in range(4):
+        (tmp_path / str(number) / "result.json").unlink()
+        (tmp_path / str(number) / ".hydra" / "hydra.yaml").unlink()
+    assert [series.label for series in group(read_runs(tmp_path))] == ["all runs"]
+
+
 def test_the_mean_is_geometric_over_what_all_have_reached(sweep: Path) -> None:
     runs = group(read_runs(sweep))[0].runs
     curve = mean_of(runs, "iteration", "f_gap")

@@ -51,8 +51,7 @@ const SAVED = {
 /** Colours for each series while there are enough of them, else by the method or another key. */
 function usualHue() {
   const keys = data.keys.filter((key) => !data.seeds.includes(key));
-  const settings = new Set(runs.map((run) => keys.map((key) => valueOf(run, key)).join("\n")));
-  if (settings.size <= data.palette.light.length) return "";
+  if (countOf(keys) <= data.palette.light.length) return "";
   return keys.includes("optimizer") ? "optimizer" : keys[0];
 }
 

@@ -2,26 +2,39 @@
 
 const MOST_OF_A_MEAN = 400; // points
 
-const shortLabel = (key, value) =>
-  ["optimizer", "problem", "data"].includes(key) ? value : `${key.split(".").pop()}=${value}`;
+/** A setting in a label: numbers that are not whole with so many digits. */
+function shortLabel(key, value, digits) {
+  const number = Number(value);
+  const text = Number.isFinite(number) && !Number.isInteger(number) ? String(Number(number.toPrecision(digits))) : value;
+  return ["optimizer", "problem", "data"].includes(key) ? text : `${key.split(".").pop()}=${text}`;
+}
 
 /** The keys that are enough to tell all runs apart, up to seeds. */
 function tellingKeys() {
-  const keys = data.keys.filter((key) => !data.seeds.includes(key));
-  const rows = runs.map((run) => keys.map((key) => valueOf(run, key)));
-  const distinct = (told) => new Set(rows.map((row) => told.map((k) => row[k]).join("\n"))).size;
-  let told = keys.map((_, k) => k);
-  const all = distinct(told);
-  for (const k of [...told]) {
-    const rest = told.filter((j) => j !== k);
-    if (keys[k] !== "optimizer" && distinct(rest) === all) told = rest;
+  let keys = data.keys.filter((key) => !data.seeds.includes(key));
+  const all = countOf(keys);
+  for (const key of [...keys]) {
+    const rest = keys.filter((other) => other !== key);
+    if (key !== "optimizer" && countOf(rest) === all) keys = rest;
   }
-  return told.map((k) => keys[k]);
+  return keys;
 }
 
 const told = tellingKeys();
-const labelOf = (run) => told.map((key) => shortLabel(key, valueOf(run, key))).join(", ") || data.shared.optimizer || "all runs";
-for (const run of runs) run.label = labelOf(run);
+giveLabels(4);
+if (new Set(runs.map((run) => run.label)).size < countOf(told)) giveLabels(12);
+
+function giveLabels(digits) {
+  for (const run of runs) {
+    const label = told.map((key) => shortLabel(key, valueOf(run, key), digits)).join(", ");
+    run.label = label || data.shared.optimizer || "all runs";
+  }
+}
+
+/** How many combinations of these keys there are. */
+function countOf(keys) {
+  return new Set(runs.map((run) => keys.map((key) => valueOf(run, key)).join("\n"))).size;
+}
 
 /** The series among runs, each with its colour and dash. */
 function groupRuns(chosen) {
