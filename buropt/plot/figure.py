@@ -25,7 +25,8 @@ FORMATS = (".pdf", ".png", ".svg", ".eps")
 WIDTH, HEIGHT = 3.4, 2.5  # inches of a panel: a column of most journals
 DPI = 300
 MARKED = 8  # places on a curve
-LETTER, HANDLE = 4.0, 36.0  # points that a letter of a legend takes, and the line before its text
+# Points that a letter of a legend takes, the line before its text, and a row.
+LETTER, HANDLE, LINE = 4.0, 36.0, 12.5
 STYLE: Any = {  # a dict of rcParams
     "font.family": "STIXGeneral",
     "mathtext.fontset": "stix",
@@ -265,7 +266,7 @@ def _finish(axes: Axes, x: str, y: str, log_x: bool, log_y: bool) -> None:
 
 
 def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
-    """Inside of a single panel while it is short; else in a row below all."""
+    """Inside of a single panel while it is short; else in rows below, for which there is room."""
     told = {
         label: handle
         for axes in panels
@@ -273,12 +274,15 @@ def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
     }
     if len(told) > 6 or len(panels) > 1:
         room = figure.get_figwidth() * 72 / (max(map(len, told)) * LETTER + HANDLE)
+        columns = max(1, min(len(told), int(room)))
+        lines = -(-len(told) // columns)
+        figure.set_figheight(figure.get_figheight() + lines * LINE / 72)
         figure.legend(
-            told.values(),
-            told.keys(),
+            *(told.values(), told.keys()),
             loc="outside lower center",
-            ncols=max(1, min(len(told), int(room))),
+            ncols=columns,
             frameon=False,
+            handlelength=2.8,
         )
     elif len(told) > 1:
         panels[0].legend(frameon=False, handlelength=2.8)
