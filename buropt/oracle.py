@@ -132,8 +132,11 @@ class Oracle(OracleEntries, OracleWorkers):
         self._weights = self._read_weights(weights)
         self._evaluators: dict[tuple[str, bool], _core.Evaluator] = {}
         # Those of unweighted calls, by the method that answers with them: `_core.QuickMethod` looks
-        # here, and only calls the method itself where it finds nothing or weights are given.
-        self._quick: dict[str, _core.Evaluator] = {}
+        # here, and only calls the method itself where it finds none or weights are given.
+        self._quick_value: _core.Evaluator | None = None
+        self._quick_grad: _core.Evaluator | None = None
+        self._quick_value_and_grad: _core.Evaluator | None = None
+        self._quick_step: _core.Evaluator | None = None
 
     def __repr__(self) -> str:
         return (
@@ -363,7 +366,7 @@ class Oracle(OracleEntries, OracleWorkers):
         weights = self._weights_for(weights, idx)
         evaluator = self._evaluator("grad" if kind == "step" else kind, weights is not None)
         if weights is None:
-            self._quick[kind] = evaluator
+            setattr(self, f"_quick_{kind}", evaluator)
         return evaluator, weights
 
     def _weights_for(self, weights: ArrayLike | None, idx: ArrayLike | None) -> ArrayLike | None:

@@ -1,9 +1,9 @@
 // _core.QuickMethod: a method of the oracle whose usual calls go straight to an evaluator, without
 // any Python in between.
 //
-// It wraps the method that is written in Python. A call without weights goes to the evaluator that
-// the object has under the method's name in its dict `_quick`; any other call, and every call while
-// there is none, goes to the wrapped method. Which argument stands where is read off its signature.
+// It wraps the method that is written in Python. A call of `grad` without weights goes to the
+// evaluator that the object has as `_quick_grad`; any other call, and every call while there is
+// none, goes to the wrapped method. Which argument stands where is read off its signature.
 #include <Python.h>
 #include <structmember.h>
 
@@ -30,7 +30,7 @@ struct QuickMethod {
   vectorcallfunc vectorcall;
   PyObject* attributes;  ///< __dict__
   PyObject* function;    ///< the method as it is written in Python
-  PyObject* kind;        ///< its name
+  PyObject* attribute;   ///< where an object has the evaluator
   PyTypeObject* evaluator_type;
   Py_ssize_t n_positions;  ///< of arguments, without the object
   std::array<Parameter, kParameters> by_position;
@@ -53,18 +53,10 @@ struct QuickMethod {
 
   /// The object's evaluator, or nothing.
   nb::object evaluator_of(PyObject* object) const {
-    static PyObject* const attribute = PyUnicode_InternFromString("_quick");
-    const nb::object quick = nb::steal(PyObject_GetAttr(object, attribute));
-    if (!quick.is_valid() || !PyDict_Check(quick.ptr())) {
-      PyErr_Clear();
-      return {};
-    }
-    PyObject* found = PyDict_GetItemWithError(quick.ptr(), kind);
-    if (found == nullptr || Py_TYPE(found) != evaluator_type) {
-      PyErr_Clear();
-      return {};
-    }
-    return nb::borrow(found);
+    nb::object found = nb::steal(PyObject_GetAttr(object, attribute));
+    if (!found.is_valid()) PyErr_Clear();
+    const bool is_evaluator = found.is_valid() && Py_TYPE(found.ptr()) == evaluator_type;
+    return is_evaluator ? found : nb::object();
   }
 
   /// Nothing if the method itself has to answer.
@@ -141,7 +133,8 @@ PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject* named) {
     QuickMethod& method = method_of(self.ptr());
     method.vectorcall = vectorcall;
     method.function = nb::object(function).release().ptr();
-    method.kind = nb::object(function.attr("__name__")).release().ptr();
+    const nb::str name(nb::object(function.attr("__name__")));
+    method.attribute = PyUnicode_InternFromString((std::string("_quick_") + name.c_str()).c_str());
     method.evaluator_type = reinterpret_cast<PyTypeObject*>(nb::type<Evaluator>().ptr());
     read_signature(function, method);
     // Name, documentation and signature are the function's.
@@ -167,7 +160,7 @@ void destroy(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
   clear(self);
-  Py_CLEAR(method_of(self).kind);
+  Py_CLEAR(method_of(self).attribute);
   for (PyObject*& name : method_of(self).names) Py_CLEAR(name);
   type->tp_free(self);
   Py_DECREF(type);

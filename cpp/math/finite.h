@@ -1,23 +1,28 @@
 // Whether numbers are finite.
 #pragma once
 
-#include <bit>
 #include <cstdint>
-#include <limits>
-#include <type_traits>
+
+#include "base/simd.h"
 
 namespace buropt {
 
 template <class T>
-bool all_finite(const T* x, std::int64_t n) noexcept {
-  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-  constexpr Bits kInfinity = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
-  // Without a branch, so that it is done in registers: all exponent bits set means not finite.
-  Bits found = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    found |= static_cast<Bits>((std::bit_cast<Bits>(x[i]) & kInfinity) == kInfinity);
+BUROPT_INLINE bool all_finite(const T* x, std::int64_t n) noexcept {
+  constexpr int kLanes = Pack<T>::size;
+  constexpr int kChains = 4;
+  // 0 times what is not finite is NaN, and stays in the sum.
+  const Pack<T> zero(T(0));
+  Pack<T> sums[kChains] = {zero, zero, zero, zero};
+  std::int64_t i = 0;
+  for (; i + kChains * kLanes <= n; i += kChains * kLanes) {
+#pragma GCC unroll 4
+    for (int c = 0; c < kChains; ++c) sums[c] += Pack<T>::load(x + i + c * kLanes) * zero;
   }
-  return found == 0;
+  for (; i + kLanes <= n; i += kLanes) sums[0] += Pack<T>::load(x + i) * zero;
+  if (i < n) sums[1] += Pack<T>::load_n(x + i, static_cast<int>(n - i)) * zero;
+  const Pack<T> sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  return !any(sum != sum);
 }
 
 }  // namespace buropt
