@@ -111,7 +111,10 @@ def run(
             require_same(folder, plain)
         done = finished(folder) if resume else None
         if done is not None:
-            return finished_before(folder, done)
+            report = finished_before(folder, done)
+            if settings.verbose:
+                console.print(report.message, highlight=False, markup=False, soft_wrap=True)
+            return report
         if not settings.overwrite and not resume and is_taken(folder):
             raise OccupiedError(folder)  # before a line is logged there
         experiment = build(plain)

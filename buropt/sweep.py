@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -23,6 +24,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, open_dict, read_write
 
 from buropt import result
+from buropt.checkpoint import SILENT
 from buropt.folder import REFUSED, RESULT, RUN, config_of, finished
 from buropt.monitor import Monitor
 
@@ -155,8 +157,9 @@ def swept(config: DictConfig) -> tuple[int | None, frozenset[str]]:
 
 
 def _overrides(config: DictConfig) -> list[str]:
-    """What the command line says of the jobs, `resume` aside."""
-    return [word for word in config.hydra.overrides.task if not word.startswith("resume=")]
+    """What the command line says of the jobs' numbers: not verbose=false, nor resume=true."""
+    words = list(config.hydra.overrides.task)
+    return [word for word in words if re.split(r"[.=]", word)[0] not in SILENT]
 
 
 def _latest(config: DictConfig) -> Path:

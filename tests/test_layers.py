@@ -121,7 +121,7 @@ PYTHON_LAYERS = {
         "result",
     },
     "monitor": {"budget", "folder", "history", "progress"},
-    "sweep": {"folder", "monitor", "result"},
+    "sweep": {"checkpoint", "folder", "monitor", "result"},
     "run": {"checkpoint", "folder", "loop", "mistakes", "runner", "screen", "sweep"},
     "_interrupt": set(),
     "__init__": {

@@ -118,7 +118,7 @@ def test_the_same_command_with_resume(place: Path, monkeypatch: pytest.MonkeyPat
     (folder,) = place.glob("multirun/*/*")
     assert main(monkeypatch, *command[:-1]) == 0  # another sweep, which is later
     before = content(folder)
-    assert main(monkeypatch, *command, "resume=true") == 2
+    assert main(monkeypatch, *command, "resume=true", "threads=1") == 2
     after = content(folder)
     assert before.keys() == after.keys()
     changed = {path.parent.name for path in before if before[path] != after[path]}
@@ -178,6 +178,32 @@ def test_two_sweeps_of_one_moment_have_a_folder_each(place: Path) -> None:
     assert [str(folder) for folder in folders] == [
         *("multirun/day/time", "multirun/day/time-2", "multirun/day/time-3")
     ]
+
+
+def test_jobs_in_processes_of_their_own_have_a_thread_each_and_may_be_started_again(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    for name in ("BUROPT_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    overrides: dict[str, list[str]] = {"task": ["seed=1,2"], "hydra": []}
+    hydra = {
+        "launcher": {"_target_": "another", "cpus_per_task": 2},
+        "sweeper": {},
+        "sweep": {"dir": "multirun/day/time"},
+        "overrides": overrides,
+    }
+    config = OmegaConf.create({"verbose": False, "resume": None, "hydra": hydra})
+    folders = sweep.Folders()
+    folders.on_multirun_start(config)
+    names = ("BUROPT_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
+    assert [os.environ.get(name) for name in names] == ["2", "2", "3"]
+    assert config.hydra.overrides.task == ["seed=1,2", "resume=true"]
+    assert config.hydra.overrides.hydra == ["hydra.sweep.dir='multirun/day/time'"]
+    assert json.loads(Path("multirun/day/time/sweep.json").read_text())["overrides"] == ["seed=1,2"]
+    folders.close()
+    assert [os.environ.get(name) for name in names] == [None, None, "3"]
+    assert list(place.iterdir()) == []
 
 
 def test_how_many_jobs_there_will_be() -> None:
@@ -249,33 +275,26 @@ def test_slurm_s_launcher_on_this_machine(place: Path) -> None:
 
 
 @needs("hydra_joblib_launcher")
-def test_a_sweep_that_is_killed_and_resumed(place: Path) -> None:
-    """In processes of their own, against the same sweep undisturbed in one."""
-    more = ["iterations=3000", "log_every=50", "checkpoint.iterations=250", "verbose=false"]
-    swept = ["optimizer=marina,ef21", "seed=1,2", "compressor=randk"]
-    program = [*PROGRAM, *more, *swept]
+def test_a_sweep_that_is_killed_and_resumed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In processes of their own, at a random moment, against the same sweep undisturbed in one."""
+    words = ["seed=1,2", "iterations=3000", "log_every=50", "checkpoint.iterations=250"]
     joblib = ["sweep=joblib", "hydra.sweep.dir=killed", "hydra.launcher.n_jobs=2"]
-    moments = random.Random(int.from_bytes(os.urandom(4), "little"))
-    resume: list[str] = []
-    for _ in range(2):
-        process = subprocess.Popen([*program, *joblib, *resume], start_new_session=True)
-        n_before = len(list(place.glob("killed/*/result.json")))
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and process.poll() is None:
-            n_now = len(list(place.glob("killed/*/result.json")))
-            if n_now > n_before or any(place.glob("killed/*/checkpoint.npz")):
-                break
-            time.sleep(0.01)
-        time.sleep(moments.uniform(0, 0.3))
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        resume = ["resume=true"]
-    subprocess.run([*program, *joblib, *resume], check=True)
-    subprocess.run([*program, "-m", "hydra.sweep.dir=whole"], check=True)
-    for k in range(4):
+    process = subprocess.Popen([*PROGRAM, *words, *joblib], start_new_session=True)
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        if any(place.glob("killed/*/checkpoint.npz")):
+            break
+        time.sleep(0.005)
+    time.sleep(random.SystemRandom().uniform(0, 0.2))
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    done = subprocess.run([*PROGRAM, *words, *joblib, "resume=true"], check=False)
+    assert done.returncode == 0
+    assert main(monkeypatch, "-m", *words, "hydra.sweep.dir=whole") == 0
+    for k in "01":
         for name in ("history.jsonl", "x.npy"):
-            whole, killed = (place / d / str(k) / name for d in ("whole", "killed"))
+            whole, killed = (place / d / k / name for d in ("whole", "killed"))
             assert numbers(whole) == numbers(killed)
 
 
