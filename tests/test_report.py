@@ -319,6 +319,12 @@ def test_axes_zoom_and_theme(visit: Visit) -> None:
     visit.page.mouse.up()
     low, high = visit.ask("() => buropt.state.zoom")
     assert 0 < low < high < 60
+    values = visit.ask(
+        """() => { const chart = buropt.charts[0];
+        const { sy } = chart;
+        return [sy.back(chart.bottom), sy.back(8)]; }"""
+    )
+    assert 0 < values[0] < values[1] < 1  # what is in between fills the chart
     visit.page.mouse.dblclick(box["x"] + 120, box["y"] + 100)
     assert visit.ask("() => buropt.state.zoom") is None
     paper = visit.ask("() => getComputedStyle(document.body).backgroundColor")

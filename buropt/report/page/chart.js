@@ -42,21 +42,24 @@ class Chart {
 
   /** The least and the largest of what is shown; curves that diverged do not count beyond their start. */
   limits() {
-    let [x0, x1, y0, y1, top] = [Infinity, -Infinity, Infinity, -Infinity, 0];
-    for (const line of this.lines) {
-      x0 = Math.min(x0, line.x[0]);
-      x1 = Math.max(x1, line.x[line.x.length - 1]);
-      if (line.lost) {
-        top = Math.max(top, line.y[0]);
-        y0 = Math.min(y0, line.y[0]);
-        continue;
+    const shown = this.lines.filter((line) => line.x.length);
+    if (!shown.length) return [state.logx ? 1 : 0, 10, state.logy ? 0.1 : 0, 1];
+    const [x0, x1] = state.zoom ?? [
+      Math.min(...shown.map((line) => line.x[0])),
+      Math.max(...shown.map((line) => line.x[line.x.length - 1])),
+    ];
+    let [y0, y1] = [Infinity, -Infinity];
+    for (const line of shown) {
+      const [low, high] = [line.low ?? line.y, line.high ?? line.y];
+      const n = line.lost ? 1 : line.x.length;
+      for (let k = 0; k < n; k++) {
+        if (line.x[k] < x0 || line.x[k] > x1) continue;
+        if (low[k] < y0 && (low[k] > 0 || !state.logy)) y0 = low[k];
+        if (high[k] > y1) y1 = high[k];
       }
-      for (const v of line.low ?? line.y) y0 = Math.min(y0, v);
-      for (const v of line.high ?? line.y) y1 = Math.max(y1, v);
     }
-    if (!this.lines.length) return [state.logx ? 1 : 0, 10, state.logy ? 0.1 : 0, 1];
-    if (this.lines.some((line) => line.lost)) y1 = Math.max(y1, top) * (state.logy ? 10 : 2);
-    if (state.zoom) [x0, x1] = state.zoom;
+    if (y1 < y0) [y0, y1] = state.logy ? [0.1, 1] : [0, 1]; // nothing was measured in between
+    if (shown.some((line) => line.lost)) y1 *= state.logy ? 10 : 2;
     if (state.logy) [y0, y1] = y0 === y1 ? [y0 / 2, y1 * 2] : [y0 / 1.3, y1 * 1.3];
     else [y0, y1] = [y0 - 0.04 * (y1 - y0 || 1), y1 + 0.04 * (y1 - y0 || 1)];
     return [x0, x0 === x1 ? x1 + 1 : x1, y0, y1];

@@ -5,6 +5,9 @@ const byId = (id) => document.getElementById(id);
 
 /** The numbers of all curves: base64, zlib, and the bytes of float32 in four planes. */
 async function readNumbers() {
+  if (!("DecompressionStream" in globalThis)) {
+    byId("summary").textContent = "This page needs a browser of 2023 or later.";
+  }
   const text = atob(byId("points").textContent.trim());
   const packed = new Uint8Array(text.length);
   for (let k = 0; k < text.length; k++) packed[k] = text.charCodeAt(k);
@@ -73,7 +76,11 @@ function saveState() {
   }
   for (const [key, values] of Object.entries(state.filters)) words.set("~" + key, JSON.stringify([...values]));
   const text = words.toString();
-  history.replaceState(null, "", text ? "#" + text : location.pathname + location.search);
+  try {
+    history.replaceState(null, "", text ? "#" + text : location.pathname + location.search);
+  } catch {
+    // A frame that may not change its address shows the page all the same.
+  }
 }
 
 function loadState() {
