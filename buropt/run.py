@@ -182,10 +182,11 @@ def as_it_was(config: DictConfig, folder: Path) -> DictConfig:
 
 
 def paths_from_where_the_command_was_run(config: DictConfig) -> None:
-    """data.path is meant as it was typed, wherever the job runs, now or when it is resumed."""
-    path = OmegaConf.select(config, "data.path")
-    if isinstance(path, str):
-        config.data.path = to_absolute_path(path)
+    """Paths are meant as they were typed, wherever the job runs, now or when it is resumed."""
+    for name in ("path", "cache"):
+        path = OmegaConf.select(config, f"data.{name}")
+        if isinstance(path, str):
+            config.data[name] = to_absolute_path(os.path.expanduser(path))
 
 
 def keep_configuration(config: DictConfig, folder: Path) -> None:

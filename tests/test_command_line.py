@@ -180,12 +180,19 @@ def test_a_refused_run_leaves_the_folder_as_it_is(
     assert "- seed=5" in (tmp_path / "a" / ".hydra" / "overrides.yaml").read_text()
 
 
+WEB = ["data.url=http://example.org/tiny", "data.cache=cache"]
+
+
+@pytest.mark.parametrize("words", [["data.path=tiny"], ["data.path='~/tiny'"], WEB])
 def test_data_are_looked_for_where_the_command_was_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "tiny").write_text("-1 1:1 2:3\n1 1:2 2:1\n" * 5)
+    for file in (tmp_path / "tiny", tmp_path / "cache" / "example.org" / "tiny"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("-1 1:1 2:3\n1 1:2 2:1\n" * 5)
     monkeypatch.chdir(tmp_path)
-    data = ["data=libsvm", "data.path=tiny", "compressor.k=1", "iterations=3", "verbose=false"]
+    monkeypatch.setenv("HOME", str(tmp_path))
+    data = ["data=libsvm", *words, "compressor.k=1", "iterations=3", "verbose=false"]
     monkeypatch.setattr(sys, "argv", ["buropt", *data, "hydra.job.chdir=true", "hydra.run.dir=o"])
     with pytest.raises(SystemExit) as caught:
         app.main()
