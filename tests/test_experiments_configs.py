@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
+import re
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +17,14 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from methods import choices
 from omegaconf import DictConfig, OmegaConf
 
+from buropt import run as app
 from buropt.build import Experiment, build
 from buropt.history import History
 from buropt.loop import minimize
+from buropt.plot.__main__ import parser
+from buropt.results import read_runs
+
+PAGES = Path(__file__).parents[1] / "docs" / "experiments"
 
 
 def compose(*overrides: str, hydra_too: bool = False) -> DictConfig:
@@ -96,9 +104,48 @@ def test_a_short_run_of_every_method(experiment, data):
         assert (history["bits_up"] > 0).any()
 
 
+def test_a_sweep_from_the_command_line(data, tmp_path, monkeypatch):
+    """All axes of the overlay but those that the command line narrows."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("buropt.plot.plot_history", lambda *arguments: None)  # takes longest
+    words = ["compressor.k=5", "data=w8a,phishing", "iterations=3", "verbose=false"]
+    sweep = ["-m", "experiment=marina_vs_diana", f"data.path={data}", "hydra.sweep.dir=sweep"]
+    monkeypatch.setattr(sys, "argv", ["buropt", *sweep, *words])
+    with pytest.raises(SystemExit) as caught:
+        app.main()
+    assert caught.value.code == 0
+    runs = read_runs("sweep")
+    found = [(run.settings["data"], run.settings["optimizer"]) for run in runs]
+    assert found == [(d, o) for d in ("w8a", "phishing") for o in ("marina", "diana")]
+    assert {run.settings["compressor.k"] for run in runs} == {5}
+    assert {run.status for run in runs} == {"budget:iterations"}
+
+
 def test_what_the_command_line_says_wins_over_the_overlay():
     config = compose("experiment=marina_vs_diana", "iterations=7", "optimizer=gd", "data=w8a")
     assert config.iterations == 7
     assert config.optimizer._target_ == "buropt.optim.GD"
     assert config.data.n_features == 300
     assert config.problem._target_ == "buropt.problems.nonconvex_logistic"
+
+
+@pytest.mark.parametrize("experiment", choices("experiment"))
+def test_a_page_describes_every_overlay(experiment):
+    told = [
+        page for page in PAGES.glob("*.md") if f"-m experiment={experiment} " in page.read_text()
+    ]
+    (page,) = [page for page in told if page.name != "README.md"]
+    assert f"]({page.name})" in (PAGES / "README.md").read_text()
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.glob("[a-z]*.md")), ids=lambda page: page.stem)
+def test_a_page_has_the_figures_that_its_commands_draw(page):
+    text = page.read_text()
+    (block,) = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    commands = [shlex.split(line) for line in block.replace("\\\n", " ").splitlines()]
+    plots = [words[3:] for words in commands if words[:3] == ["python", "-m", "buropt.plot"]]
+    assert all(words[:2] == ["buropt", "-m"] for words in commands if words[0] != "python")
+    drawn = {parser().parse_args(words).out for words in plots}
+    assert drawn == set(re.findall(r"^!\[.+\]\((.+)\)$", text, re.MULTILINE)) != set()
+    sizes = {name: (page.parent / name).stat().st_size for name in drawn}
+    assert {name: size for name, size in sizes.items() if size > 150_000} == {}
