@@ -201,6 +201,9 @@ def random_integers(seed: int, round: int, purpose: int, low: int, count: int, o
 class Compressor:
     """A map of vectors, and the message that carries its value."""
 
+    def check(self, d: int) -> None:
+        """Raises if it does not fit vectors of d entries."""
+
     def compress(self, x: object, seed: int, round: int, purpose: int, out: object, bits: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None:
         """
         Compress the rows of x (n, d) into out (n, d), each row's message size into bits (n,).

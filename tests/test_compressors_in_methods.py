@@ -48,7 +48,7 @@ NEED_UNBIASED = {
 
 @pytest.fixture(scope="module")
 def problem() -> Problem:
-    return random_quadratic(N, 5, 0)[0]
+    return random_quadratic(N, 6, 0)[0]
 
 
 def refusal(method: Any, compressor: Compressor, problem: Problem) -> str:
@@ -67,7 +67,7 @@ def test_methods_take_the_compressors_of_their_class(name: str, problem: Problem
         if name in NEED_UNBIASED:
             fits = compressor.unbiased and (compressor.independent or name == "marina")
         else:
-            fits = compressor.unbiased or compressor.alpha(5) is not None
+            fits = compressor.unbiased or compressor.alpha(6) is not None
         assert fits == (message == ""), choice
         if not fits:
             assert "\n" not in message

@@ -46,8 +46,8 @@ from buropt.random import Key
 DTYPES = (np.float32, np.float64)
 
 
-def examples(k: int, n: int) -> list[CompiledCompressor]:
-    """One of each, and of each parameter; k entries, n workers."""
+def examples(k: int, n: int, d: int = 10) -> list[CompiledCompressor]:
+    """One of each, and of each parameter, that is for d entries; k of them are kept, n workers."""
     natural = NaturalCompression()
     return [
         Identity(),
@@ -72,9 +72,8 @@ def examples(k: int, n: int) -> list[CompiledCompressor]:
         Sign(),
         ScaledSign(),
         RankR(1),
-        RankR(1, rows=2),
         PowerSGD(1),
-        PowerSGD(1, rows=2),
+        *((RankR(1, rows=2), PowerSGD(1, rows=2)) if d > 1 else ()),
         Scaled(RandK(k)),
         Scaled(natural),
         Composition(RandK(k), RandomDithering(4)),
@@ -113,7 +112,7 @@ def test_every_compressor_has_a_file_and_a_configuration() -> None:
         compressor = call(yaml.safe_load(text), "compressor")
         built.add(type(compressor).__name__)
         assert type(compressor).__module__ == f"buropt.compressors.{choice}"
-        assert compressor.compress(rows(4, 31), Key(0)).values.shape == (4, 31)
+        assert compressor.compress(rows(4, 28), Key(0)).values.shape == (4, 28)
     assert built == classes
 
 
@@ -127,13 +126,11 @@ def test_the_page_of_all_compressors_is_fresh() -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("d", [1, 2, 3, 8, 63, 64, 130])
+@pytest.mark.parametrize("d", [1, 2, 3, 8, 63, 64, 136])
 def test_bits_bytes_and_values_agree(d: int, dtype: Any) -> None:
     n, key = 3, Key(d, 5)
     x = rows(n, d, dtype)
-    for compressor in examples((d + 2) // 3, n):
-        if d == 1 and getattr(compressor, "rows", None):
-            continue
+    for compressor in examples((d + 2) // 3, n, d):
         message = compressor.compress(x, key)
         most = compressor.bits(d, dtype)
         if varies(compressor):
@@ -163,10 +160,11 @@ def test_the_longest_message_is_reached(compressor: CompiledCompressor) -> None:
 
 @EVERY
 def test_only_the_key_decides(compressor: CompiledCompressor) -> None:
-    x = rows(4, 60)
+    x = rows(4, 55)
     values = compressor.compress(x, Key(1, 2, 3)).values
     assert values.tobytes() == compressor.compress(x, Key(1, 2, 3)).values.tobytes()
-    is_random = not isinstance(compressor, Identity | TopK | BlockTopK | Sign | ScaledSign | RankR)
+    certain = Identity, TopK, BlockTopK, Sign, ScaledSign, RankR
+    is_random = not isinstance(compressor, certain)
     for other in (Key(2, 2, 3), Key(1, 9, 3), Key(1, 2, 4)):
         changed = [compressor.compress(x, other.at(other.round + 7 * j)).values for j in range(4)]
         assert any(not np.array_equal(values, again) for again in changed) == is_random

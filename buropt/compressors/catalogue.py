@@ -37,7 +37,7 @@ gives, bit for bit. Draws are a function of the key and the number of the worker
 Methods for unbiased compressors (MARINA, DIANA, DASHA ...) refuse biased ones. Methods with error
 feedback (EF21 ...) take contractive compressors, and unbiased ones as C/(1 + omega), whose alpha is
 1/(1 + omega). PermK draws for all workers together; MARINA has a theorem for that, and error
-feedback takes it too.
+feedback takes it too. How fast all are: [compressor_speed.md](compressor_speed.md).
 """
 
 

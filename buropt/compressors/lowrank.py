@@ -50,11 +50,6 @@ class LowRank(Biased, CompiledCompressor):
         ValueError
             If it has no such rank.
         """
+        self._compiled(d).check(d)
         rows = math.isqrt(d - 1) + 1 if self.rows is None else self.rows
-        shape = rows, -(-d // rows)
-        if self.rank > min(shape):
-            raise ValueError(
-                f"{type(self).__name__}.rank must be at most {min(shape)}, the smaller side of the "
-                f"matrix of d = {d} entries, got {self.rank}; lower compressor.rank"
-            )
-        return shape
+        return rows, -(-d // rows)

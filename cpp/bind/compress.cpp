@@ -279,6 +279,7 @@ void send(const Selector& selector, Integers starts, Integers indices,
 void bind_compressors(nb::module_& m) {
   nb::class_<Compressor>(m, "Compressor",
                          "A map of vectors, and the message that carries its value.")
+      .def("check", &Compressor::check, "d"_a, "Raises if it does not fit vectors of d entries.")
       .def("compress", compress, "x"_a, "seed"_a, "round"_a, "purpose"_a, "out"_a, "bits"_a,
            "Compress the rows of x (n, d) into out (n, d), each row's message size into bits (n,).")
       .def("encode", encode, "x"_a, "seed"_a, "round"_a, "purpose"_a, "worker"_a,

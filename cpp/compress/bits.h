@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -47,15 +48,20 @@ class BitWriter {
 
   void put(std::uint32_t number, std::uint32_t width) { put_all(&number, 1, width); }
 
-  template <class T>
-  void put_value(T value) {
-    const auto bits = std::bit_cast<BitsOf<T>>(value);
-    if constexpr (sizeof(T) == 4) {
-      put(bits, 32);
-    } else {
-      const std::uint32_t halves[] = {static_cast<std::uint32_t>(bits),
-                                      static_cast<std::uint32_t>(bits >> 32)};
-      put_all(halves, 2, 32);
+  /// Appends the floats value(0), ..., value(n - 1).
+  template <class T, class F>
+  void put_values(std::size_t n, F&& value) {
+    constexpr std::size_t kChunk = 256;
+    constexpr std::size_t kWords = sizeof(T) / 4;
+    std::array<std::uint32_t, kChunk * kWords> words;
+    for (std::size_t start = 0; start < n; start += kChunk) {
+      const std::size_t size = std::min(kChunk, n - start);
+      for (std::size_t i = 0; i < size; ++i) {
+        const auto bits = std::bit_cast<BitsOf<T>>(static_cast<T>(value(start + i)));
+        words[kWords * i] = static_cast<std::uint32_t>(bits);
+        if constexpr (kWords == 2) words[2 * i + 1] = static_cast<std::uint32_t>(bits >> 32);
+      }
+      put_all(words.data(), kWords * size, 32);
     }
   }
 

@@ -31,6 +31,25 @@ struct MatrixShape {
   }
 };
 
+/// Brings numbers to the middle of the range, exactly, where their squares are normal numbers.
+class PowerOfTwo {
+ public:
+  /// Such that the largest magnitude comes to lie in [1, 2); for numbers that are finite.
+  explicit PowerOfTwo(double largest) noexcept {
+    std::frexp(largest, &exponent_);
+    const int down = 1 - exponent_;  // 2^down may be infinite
+    half_ = std::ldexp(1.0, down / 2);
+    rest_ = std::ldexp(1.0, down - down / 2);
+  }
+
+  double down(double x) const noexcept { return x * half_ * rest_; }
+  double up(double x) const noexcept { return std::ldexp(x, exponent_ - 1); }
+
+ private:
+  int exponent_ = 0;
+  double half_, rest_;
+};
+
 /// What a rule gets to see: M with its largest magnitude in [1, 2), and where its factors go.
 struct Factors {
   const double* m;  // rows x columns
@@ -87,7 +106,8 @@ class LowRankOf final : public ForFloats<LowRankOf<Rule>> {
   template <class T>
   void encode_row(std::span<const T> x, const Draw& draw, Scratch& scratch, BitWriter& to) const {
     const std::size_t n = factorize(x, draw, scratch);
-    for (std::size_t i = 0; i < n; ++i) to.put_value(scratch.values<T>()[i]);
+    const T* factors = scratch.values<T>().data();
+    to.put_values<T>(n, [=](std::size_t i) { return factors[i]; });
   }
 
   template <class T>
@@ -123,21 +143,18 @@ class LowRankOf final : public ForFloats<LowRankOf<Rule>> {
       std::fill_n(factors, n, std::numeric_limits<T>::quiet_NaN());
       return n;
     }
-    int exponent = 0;
-    std::frexp(largest, &exponent);
+    const PowerOfTwo scale(largest);
     double* m = reserve(scratch.matrices, rows * columns + n);
     std::fill_n(m, rows * columns, 0.0);
-    const double half = std::ldexp(1.0, (1 - exponent) / 2);  // 2^(1 - exponent) may be infinite
-    const double rest = std::ldexp(1.0, 1 - exponent - (1 - exponent) / 2);
     shape.each_entry(x.size(), [=](std::size_t i, std::size_t row, std::size_t column) {
-      m[row * columns + column] = static_cast<double>(x[i]) * half * rest;
+      m[row * columns + column] = scale.down(static_cast<double>(x[i]));
     });
     double* p = m + rows * columns;
     double* q = p + rows * rank_;
     Rule::factorize({m, p, q, rows, columns, rank_}, draw, scratch);
     double* scaled = Rule::kOrthonormalP ? q : p;  // the other has columns of length 1
     const std::size_t n_scaled = (Rule::kOrthonormalP ? columns : rows) * rank_;
-    for (std::size_t i = 0; i < n_scaled; ++i) scaled[i] = std::ldexp(scaled[i], exponent - 1);
+    for (std::size_t i = 0; i < n_scaled; ++i) scaled[i] = scale.up(scaled[i]);
     for (std::size_t i = 0; i < n; ++i) factors[i] = static_cast<T>(p[i]);
     return n;
   }

@@ -57,7 +57,7 @@ class QuantizerOf final : public ForFloats<QuantizerOf<Rule>> {
   void encode_row(std::span<const T> x, const Draw& draw, Scratch&, BitWriter& to) const {
     const T header = header_of(x);
     to.reserve(message_bits<T>(x.size()));
-    if (Rule::kHasHeader) to.put_value(header);
+    if (Rule::kHasHeader) to.put_values<T>(1, [&](std::size_t) { return header; });
     const std::uint32_t width = rule_.template width<T>();
     each_chunk(x, header, draw,
                [&](const std::uint32_t* codes, std::size_t n) { to.put_all(codes, n, width); });

@@ -111,7 +111,9 @@ class Selector : public ForFloats<Selector> {
     const double factor = scale(d);
     to.reserve(message_bits<T>(kept, d));
     write_places(kept, d, to);
-    for (std::uint32_t j = 0; j < kept.size; ++j) to.put_value(scaled(x[kept[j]], factor));
+    to.put_values<T>(kept.size, [&](std::size_t j) {
+      return scaled(x[kept[static_cast<std::uint32_t>(j)]], factor);
+    });
   }
 
   template <class T>

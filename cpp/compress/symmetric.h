@@ -51,8 +51,9 @@ class SymmetricOf final : public ForFloats<SymmetricOf<Rule>> {
   template <class T>
   void encode_row(std::span<const T> x, const Draw& draw, Scratch& scratch, BitWriter& to) const {
     factorize(x, draw, scratch);
-    for (std::size_t i = 0; i < n_numbers(x.size()); ++i) to.put_value(scratch.values<T>()[i]);
-    for (std::uint32_t r = 0; r < Rule::n_signs(rank_); ++r) to.put(scratch.indices[r], 1);
+    const T* numbers = scratch.values<T>().data();
+    to.put_values<T>(n_numbers(x.size()), [=](std::size_t i) { return numbers[i]; });
+    to.put_all(scratch.indices.data(), Rule::n_signs(rank_), 1);
   }
 
   template <class T>
@@ -64,7 +65,7 @@ class SymmetricOf final : public ForFloats<SymmetricOf<Rule>> {
     for (std::size_t i = 0; i < n; ++i) numbers[i] = from.get_value<T>();
     std::uint32_t* signs = reserve(scratch.indices, rank_);
     for (std::uint32_t r = 0; r < Rule::n_signs(rank_); ++r) {
-      signs[r] = static_cast<std::uint32_t>(from.get(1));
+      signs[r] = from.get(1);
     }
     multiply(scratch, out);
   }
