@@ -44,22 +44,24 @@ class Chart {
   limits() {
     const shown = this.lines.filter((line) => line.x.length);
     if (!shown.length) return [state.logx ? 1 : 0, 10, state.logy ? 0.1 : 0, 1];
-    const [x0, x1] = state.zoom ?? [
-      Math.min(...shown.map((line) => line.x[0])),
-      Math.max(...shown.map((line) => line.x[line.x.length - 1])),
-    ];
+    const [from, to] = state.zoom ?? [-Infinity, Infinity];
     let [y0, y1] = [Infinity, -Infinity];
     for (const line of shown) {
       const [low, high] = [line.low ?? line.y, line.high ?? line.y];
       const n = line.lost ? 1 : line.x.length;
       for (let k = 0; k < n; k++) {
-        if (line.x[k] < x0 || line.x[k] > x1) continue;
+        if (line.x[k] < from || line.x[k] > to) continue;
         if (low[k] < y0 && (low[k] > 0 || !state.logy)) y0 = low[k];
         if (high[k] > y1) y1 = high[k];
       }
     }
     if (y1 < y0) [y0, y1] = state.logy ? [0.1, 1] : [0, 1]; // nothing was measured in between
     if (shown.some((line) => line.lost)) y1 *= state.logy ? 10 : 2;
+    const ends = shown.map((line) => {
+      const leaves = line.lost ? line.y.findIndex((v) => v > y1) : -1;
+      return line.x[leaves < 0 ? line.x.length - 1 : leaves];
+    });
+    const [x0, x1] = state.zoom ?? [Math.min(...shown.map((line) => line.x[0])), Math.max(...ends)];
     if (state.logy) [y0, y1] = y0 === y1 ? [y0 / 2, y1 * 2] : [y0 / 1.3, y1 * 1.3];
     else [y0, y1] = [y0 - 0.04 * (y1 - y0 || 1), y1 + 0.04 * (y1 - y0 || 1)];
     return [x0, x0 === x1 ? x1 + 1 : x1, y0, y1];

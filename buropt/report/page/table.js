@@ -41,7 +41,8 @@ function troubleOf(run) {
 function drawTroubles(chosen) {
   const reasons = new Map();
   for (const run of chosen.flatMap((series) => series.runs).filter(troubleOf)) {
-    const reason = `${troubleOf(run)}${run.message ? `: ${run.message}` : ""}`;
+    const message = run.message.replace(/ at iteration \d+/, ""); // which differs from run to run
+    const reason = `${troubleOf(run)}${message ? `: ${message}` : ""}`;
     reasons.set(reason, [...(reasons.get(reason) ?? []), run.name]);
   }
   const items = [...reasons].slice(0, MOST_REASONS).map(([reason, names]) => {
