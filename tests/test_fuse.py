@@ -141,6 +141,26 @@ def test_blocks_chunks_and_what_is_left_of_them(dtype):
         np.testing.assert_allclose(gradient, expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [2048, 2049, 4607])
+def test_the_bits_do_not_depend_on_where_arrays_lie(n, dtype):
+    """Long arrays are cut into chunks by their addresses, unless there is a sum over them."""
+
+    def f(x):
+        return rosenbrock(x, x * x, np) + np.sum(np.exp(x))
+
+    memory = [np.empty(n + 16, dtype) for _ in range(3)]
+    results = []
+    for k in range(16):
+        x, v, out = (m[(j + 1) * k % 16 :][:n] for j, m in enumerate(memory))
+        x[:], v[:] = np.resize(X, n), np.resize(Y, n)
+        bo.hvp(f)(x, v, out=out)
+        results.append([out.copy(), bo.grad(f)(x, out=out).copy(), bo.value_and_grad(f)(x)[0]])
+    for result in results[1:]:
+        for ours, first in zip(result, results[0], strict=True):
+            np.testing.assert_array_equal(ours, first)
+
+
 def test_a_value_that_is_also_a_result():
     """The result of jvp is read again by the value."""
     value, tangent = bo.jvp(lambda x: np.exp(x) * np.sum(x), (X,), (Y,))

@@ -43,6 +43,8 @@ struct Fused {
   std::int64_t item = 8;
   std::int64_t block = 1;
   std::int64_t slot_bytes = 0;
+  /// A part sums over the elements, so where chunks begin is for the shape alone to say.
+  bool has_sums = false;
 };
 
 /// The kernel of a fused step: its parts, for one chunk after the other.

@@ -145,6 +145,7 @@ class FusedLowering {
     s.batched = true;
     for (const NodeId input : n.inputs) s.in.push_back(operand(input));
     if (n.op == sum) {
+      f_->has_sums = true;
       s.run = sum_part(n.type.dtype);
       s.out = add_operand({Fused::Operand::number, buffer_[at(i)], 0});
       f_->zeroed.push_back({buffer_[at(i)], 0, f_->item});
