@@ -144,8 +144,8 @@ def swept(config: DictConfig) -> tuple[int | None, frozenset[str]]:
     """The number of a sweep's jobs, if it is known, and the keys that are the same in all."""
     sweeper = config.hydra.sweeper
     words = list(config.hydra.overrides.task)
-    if sweeper.get("params") and sweeper.get("n_trials") is None:
-        words += [f"{key}={value}" for key, value in sweeper.params.items()]
+    if sweeper.get("params") and sweeper.get("n_trials") is None:  # the command line has precedence
+        words = [f"{key}={value}" for key, value in sweeper.params.items()] + words
     values: dict[str, int] = {}
     for override in OverridesParser.create().parse_overrides(words):
         sweeps = override.is_sweep_override()

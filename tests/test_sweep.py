@@ -215,6 +215,7 @@ def test_how_many_jobs_there_will_be() -> None:
 
     assert count("a=1,2,3", "b=4", "seed=range(5)") == (15, frozenset({"b"}))
     assert count("b=4", params={"a": "1,2"}) == (2, frozenset({"b"}))
+    assert count("a=4", params={"a": "1,2", "b": "1,2,3"}) == (3, frozenset({"a"}))
     assert count("b=4", params={"a": "interval(1,2)"}, n_trials=7) == (7, frozenset({"b"}))
 
 
