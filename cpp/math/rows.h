@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/simd.h"
+#include "math/lanes.h"
 
 namespace buropt {
 
@@ -42,6 +42,36 @@ struct WholeColumns {
   BUROPT_INLINE Pack<T> within(Pack<T> x, T = T(0)) const noexcept { return x; }
 };
 
+/// The last columns of a row that fill exactly half a register: they need no mask.
+template <class T>
+struct HalfColumns {
+  static constexpr int n = Pack<T>::size / 2;
+
+  std::int64_t i;
+
+  BUROPT_INLINE Pack<T> load(const T* row, T fill = T(0)) const noexcept {
+    return widened(load_lanes<T, n>(row + i), fill, std::make_index_sequence<Pack<T>::size>());
+  }
+  BUROPT_INLINE void store(T* row, Pack<T> x) const noexcept {
+    store_lanes<T, n>(row + i, lower(x, std::make_index_sequence<n>()));
+  }
+  BUROPT_INLINE Pack<T> within(Pack<T> x, T other = T(0)) const noexcept {
+    return widened(lower(x, std::make_index_sequence<n>()), other,
+                   std::make_index_sequence<Pack<T>::size>());
+  }
+
+ private:
+  template <std::size_t... lane>
+  BUROPT_INLINE static Lanes<T, n> lower(Pack<T> x, std::index_sequence<lane...>) noexcept {
+    return __builtin_shufflevector(x.v, x.v, lane...);
+  }
+  template <std::size_t... lane>
+  BUROPT_INLINE static Pack<T> widened(Lanes<T, n> x, T fill,
+                                       std::index_sequence<lane...>) noexcept {
+    return Pack<T>::wrap(__builtin_shufflevector(x, Lanes<T, n>{} + fill, lane...));
+  }
+};
+
 /// The last columns of a row, fewer than a register holds.
 template <class T>
 struct LastColumns {
@@ -63,6 +93,7 @@ BUROPT_INLINE void for_each_columns(std::int64_t n, F&& f) noexcept {
   constexpr int kLanes = Pack<T>::size;
   std::int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) f(WholeColumns<T>{i});
+  if (n - i == kLanes / 2) return f(HalfColumns<T>{i});
   if (i < n) f(LastColumns<T>{i, static_cast<int>(n - i)});
 }
 
