@@ -86,6 +86,15 @@ BUROPT_INLINE void call_block(std::int64_t rows, const detail::GemmBlock<T>& blo
   }
 }
 
+template <class T, int kRows, int kPacks>
+BUROPT_INLINE void call_paired_block(std::int64_t rows,
+                                     const detail::GemmBlock<T>& block) noexcept {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return call_paired_block<T, kRows - 1, kPacks>(rows, block);
+  }
+  detail::gemm_paired_block<T, kRows, kPacks>(block);
+}
+
 // m rows as register blocks, as even as possible.
 struct RowBlocks {
   std::int64_t count;
@@ -121,6 +130,9 @@ class BlockProduct {
         b_copy_(scratch + copied_a_rows(plan) * std::min(g.k, kGemmBlock)) {}
 
   void multiply() const noexcept {
+    if constexpr (kRegisters == 32 && sizeof(T) == 4) {
+      if (uses_pairs(g_)) return multiply_pairs();
+    }
     if (plan_.by_rows) return multiply_by_rows();
     if (plan_.copies_a) copy_rows(0, rows_.count);
     for_strips([&](auto strip) noexcept {
@@ -141,6 +153,44 @@ class BlockProduct {
       for_strips([&](auto strip) noexcept {
         multiply_blocks(s, s + 1, strip, plan_.copies_b ? b_copy_ + strip.begin * g_.k : nullptr);
       });
+    }
+  }
+
+  void multiply_pairs() const noexcept {
+    const std::int64_t registers = g_.n / (Pack<T>::size / 2);
+    const std::int64_t strips = ceil_div(registers, 3);
+    for (std::int64_t s = 0; s < strips; ++s) {
+      const std::int64_t first = part_begin(registers, strips, s);
+      const std::int64_t column = first * (Pack<T>::size / 2);
+      if (part_begin(registers, strips, s + 1) - first == 3)
+        multiply_paired_strip<3>(column);
+      else
+        multiply_paired_strip<2>(column);
+    }
+  }
+
+  template <int kPacks>
+  void multiply_paired_strip(std::int64_t column) const noexcept {
+    constexpr std::int64_t kColumns = detail::kPairedColumns<T, kPacks>;
+    const T* b = g_.b + column;
+    if (plan_.copies_b) copy_b(g_, column, kColumns, b_copy_);
+    detail::GemmBlock<T> block;
+    T* const panel = b_copy_ + kColumns * g_.k;
+    detail::interleave_rows<T, kPacks>(g_.k, plan_.copies_b ? b_copy_ : b,
+                                       plan_.copies_b ? kColumns : g_.ldb, panel);
+    block.k = g_.k;
+    block.b = panel;
+    block.ldb = 0;  // the panel has no gaps
+    block.a = g_.a;
+    block.a_row = g_.a_row;
+    block.a_col = 1;
+    const T* init = g_.init == nullptr ? nullptr : g_.init + column;
+    block.to = {g_.c + column, g_.ldc, init, g_.init_row, rest_, row_, column};
+    for (std::int64_t s = 0; s < rows_.count; ++s) {
+      const std::int64_t rows = rows_.rows(s);
+      call_paired_block<T, kGemmRows, kPacks>(rows, block);
+      block.a += rows * g_.a_row;
+      block.to.next_rows(rows);
     }
   }
 
@@ -200,7 +250,12 @@ std::int64_t gemm_scratch(std::int64_t m, std::int64_t n, std::int64_t k,
   const Plan plan = make_plan<T>(m, n, k, b_transposed, false);
   const std::int64_t widest = detail::kGemmPacks * Pack<T>::size;
   const std::int64_t panel = plan.copies_b ? std::min(n, widest) : 0;
-  const std::int64_t by_strips = std::min(k, kGemmBlock) * (copied_a_rows(plan) + panel);
+  // Of pairs a strip of B is copied as it is, and then arranged.
+  const std::int64_t pairs =
+      sizeof(T) == 4 && n > Pack<T>::size ? 2 * detail::kPairedColumns<T, 3> : 0;
+  const std::int64_t depth_of_block = std::min(k, kGemmBlock);
+  const std::int64_t by_strips =
+      std::max(depth_of_block * (copied_a_rows(plan) + panel), (depth_of_block + 1) * pairs);
   if (n < kByRowsWidth) return by_strips;
   const std::int64_t depth = std::min(k, kByRowsDepth);
   const std::int64_t most = kByRowsBytes / static_cast<std::int64_t>(sizeof(T));

@@ -7,13 +7,15 @@
 //   kGemmDotBlock. In a block, lane l of a register is one chain of multiply-adds over
 //   p = l, l + lanes, ... that starts at zero; then the lanes are added in pairs.
 // - Otherwise p is cut into blocks of kGemmBlock, and a block is one chain of multiply-adds over
-//   p = 0, 1, ... that starts at zero.
+//   p = 0, 1, ... that starts at zero; in the form of pairs (see uses_pairs), one over even p plus
+//   one over odd p.
 // The blocks' sums are added to init in order, and the epilogue follows.
 #pragma once
 
 #include <cstdint>
 
 #include "math/gemm_epilogue.h"
+#include "math/lanes.h"
 
 namespace buropt {
 
@@ -29,6 +31,8 @@ struct Gemm : GemmEpilogue<T> {
   std::int64_t k = 0;
   /// Rows that always come together, such as those of one sample. It serves to choose the form.
   std::int64_t sample_rows = 1;
+  /// Whether these are some columns of a product; so does it.
+  bool is_part = false;
 
   /// op(A)[i, p] = a[i * a_row + p * a_col]: (lda, 1) for A, (1, lda) for its transpose.
   const T* a = nullptr;
@@ -56,13 +60,31 @@ bool uses_dots(const Gemm<T>& g) noexcept {
   return g.b_transposed && g.a_col == 1 && g.k >= (g.sample_rows < 8 ? 64 : 512);
 }
 
-/// Rows [i, i + m) and columns [j, j + n) of C. They have the same bits as in the whole.
+/// Whether n columns end with half a register, and are few enough for it to matter.
+template <class T>
+bool ends_with_half(std::int64_t n) noexcept {
+  constexpr std::int64_t kLanes = Pack<T>::size;
+  return kRegisters == 32 && sizeof(T) == 4 && n > kLanes && n < 8 * kLanes &&
+         n % kLanes == kLanes / 2;
+}
+
+/// Whether registers hold the sums over even and odd p of half as many columns, so that no half of
+/// one is wasted. It takes rows of A that lie contiguous, and a few to pay for arranging B.
+template <class T>
+bool uses_pairs(const Gemm<T>& g) noexcept {
+  return ends_with_half<T>(g.n) && g.a_col == 1 && g.sample_rows >= 4 && !g.is_part &&
+         !uses_dots(g);
+}
+
+/// Rows [i, i + m) and columns [j, j + n) of C. They have the same bits as in the whole; but one
+/// that uses_pairs is not to be cut into columns.
 template <class T>
 Gemm<T> block_of(Gemm<T> g, std::int64_t i, std::int64_t m, std::int64_t j,
                  std::int64_t n) noexcept {
   const auto move = [](auto& p, std::int64_t distance) {
     if (p != nullptr) p += distance;
   };
+  g.is_part = g.is_part || n < g.n;
   g.m = m;
   g.n = n;
   move(g.a, i * g.a_row);

@@ -68,14 +68,16 @@ struct Share {
   }
 };
 
-/// A product, or the call's share of it: of its rows or of its columns, whichever are more.
+/// A product, or the call's share of it: of its rows or of its columns, whichever are more and may
+/// be cut.
 template <class T>
 void multiply_share(const Gemm<T>& g, const Frame& frame) noexcept {
   auto* const scratch = reinterpret_cast<T*>(frame.scratch);
   if (frame.parts == 1) return gemm(g, scratch);
-  const Share share(std::max(g.m, g.n), frame);
-  gemm(g.m > g.n ? block_of(g, share.begin, share.size, 0, g.n)
-                 : block_of(g, 0, g.m, share.begin, share.size),
+  const bool by_rows = g.m > g.n || uses_pairs(g);
+  const Share share(by_rows ? g.m : g.n, frame);
+  gemm(by_rows ? block_of(g, share.begin, share.size, 0, g.n)
+               : block_of(g, 0, g.m, share.begin, share.size),
        scratch);
 }
 

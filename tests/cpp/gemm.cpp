@@ -155,7 +155,7 @@ bool same_bits(const std::vector<T>& x, const std::vector<T>& y) {
 
 std::int64_t size(std::mt19937& random) {
   return random() % 2 ? 1 + static_cast<std::int64_t>(random() % 40)
-                      : pick(random, {1, 8, 16, 24, 32, 48, 65, 72, 96, 100, 130});
+                      : pick(random, {1, 8, 16, 24, 32, 48, 65, 72, 88, 96, 100, 130});
 }
 
 template <class T>
@@ -208,7 +208,7 @@ template <class T>
 int wrong_scratch(std::mt19937& random, int trials) {
   int wrong = 0;
   for (int t = 0; t < trials; ++t) {
-    const auto size = [&] { return pick(random, {1, 8, 50, 127, 128, 300, 1024, 5000}); };
+    const auto size = [&] { return pick(random, {1, 8, 24, 50, 72, 127, 128, 300, 1024, 5000}); };
     const std::int64_t m = size(), n = size(), k = size();
     const bool b_transposed = random() % 2 == 0;
     const std::int64_t smaller = gemm_scratch<T>(std::min(m, size()), std::min(n, size()),
