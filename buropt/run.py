@@ -162,7 +162,8 @@ def objective(name: str, report: Report) -> float:
 def as_it_was(config: DictConfig, folder: Path) -> DictConfig:
     """The configuration of the run in the folder, where the command line has no other.
 
-    Settings that change no number are the command line's in any case.
+    Settings that change no number are the command line's in any case; a logger goes on, though,
+    unless another one is named.
 
     Raises
     ------
@@ -174,7 +175,7 @@ def as_it_was(config: DictConfig, folder: Path) -> DictConfig:
     if not given <= set(SILENT):
         return config
     for name in SILENT:
-        if name in config:
+        if name in config and (name != "logger" or name in given):
             then[name] = config[name]
     if "threads" in then.problem:
         then.problem.threads = config.threads

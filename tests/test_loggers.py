@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import logging
 import math
+import os
+import signal
 import subprocess
 import sys
 from contextlib import suppress
@@ -41,8 +43,8 @@ class Spy:
 
     heard: list[Any]
 
-    def __init__(self, fails_in: str = "") -> None:
-        self.fails_in = fails_in
+    def __init__(self, fails_in: str = "", interrupts_at: int = -1) -> None:
+        self.fails_in, self.interrupts_at = fails_in, interrupts_at
         Spy.heard = []
 
     def start(self, config: Any, folder: Path) -> None:
@@ -50,6 +52,8 @@ class Spy:
 
     def log(self, record: Record) -> None:
         self._hear("log", record)
+        if record.iteration == self.interrupts_at:
+            os.kill(os.getpid(), signal.SIGINT)
 
     def finish(self, outcome: Outcome | None) -> None:
         self._hear("finish", outcome)
@@ -93,6 +97,21 @@ def test_a_logger_hears_of_an_end_by_an_exception() -> None:
         logger.start({"iterations": 1}, Path())
         _ = 1 / 0
     assert Spy.heard[-1] == ("finish", None)
+
+
+def test_a_logger_goes_on_with_a_resumed_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spy = (f"+logger._target_={__name__}.Spy", "+logger.interrupts_at=7")
+    monkeypatch.setattr(sys, "argv", ["buropt", *SMALL, *spy, f"hydra.run.dir={tmp_path}/run"])
+    with pytest.raises(SystemExit) as caught:
+        app.main()
+    assert caught.value.code == 130
+    monkeypatch.setattr(sys, "argv", ["buropt", f"resume={tmp_path}/run", "verbose=false"])
+    with pytest.raises(SystemExit) as caught:
+        app.main()
+    assert caught.value.code == 0
+    assert [value.iteration for what, value in Spy.heard if what == "log"] == list(range(8, 21))
 
 
 @pytest.mark.parametrize("name", ["tensorboard", "mlflow"])
