@@ -8,6 +8,7 @@ import hashlib
 import http.server
 import logging
 import lzma
+import os
 import re
 import socket
 import threading
@@ -113,6 +114,15 @@ def test_a_file_is_downloaded_once_and_found_without_a_connection(server, tmp_pa
     server.server_close()
     assert fetch(url, SHA256.upper(), cache=tmp_path) == file
     assert server.ranges("good") == [0]
+
+
+def test_a_file_that_is_there_needs_no_right_to_write(tmp_path):
+    url = "http://nowhere.invalid/sets/a9a"
+    file = download.cached(url, tmp_path)
+    file.parent.mkdir(parents=True)
+    file.write_bytes(CONTENT)
+    assert fetch(url, SHA256, cache=tmp_path) == file
+    assert os.listdir(file.parent) == ["a9a"]  # no lock
 
 
 def test_a_connection_that_is_cut_is_continued(server, tmp_path):

@@ -65,11 +65,12 @@ def fetch(url: str, sha256: str | None = None, *, cache: PathLike | None = None)
         sha256 = sha256.strip().lower()
         if len(sha256) != 64 or set(sha256) - set("0123456789abcdef"):
             raise ValueError(f"sha256={sha256!r} is not one: write 64 hexadecimal digits, or null")
+    if _is_whole(file, sha256):  # before anything is written: the folder may be others'
+        return file
     file.parent.mkdir(parents=True, exist_ok=True)
     with _locked(file.parent):
-        if file.exists() and sha256 in (None, checksum(file)):
-            return file
-        _retrieve(url, sha256, file)
+        if not _is_whole(file, sha256):
+            _retrieve(url, sha256, file)
     return file
 
 
@@ -139,6 +140,10 @@ def checksum(file: Path) -> str:
         while chunk := content.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def _is_whole(file: Path, sha256: str | None) -> bool:
+    return file.exists() and sha256 in (None, checksum(file))
 
 
 def _place(url: str) -> PurePosixPath:
