@@ -21,6 +21,8 @@ class LinearModel:
     ----------
     features : (list, list)
         The rows a_j, as one dense array or one CSR matrix (values, columns, row starts).
+    rows : ndarray or CSR array, shape (n_samples, dim)
+        The same as it was given.
     is_sparse : bool
         Which of the two they are.
     """
@@ -40,6 +42,7 @@ class LinearModel:
         _, dense, csr = objective.sources(only)
         self.features = dense, csr
         self.is_sparse = not dense
+        self.rows = only.arrays[0]
 
     @classmethod
     def of(cls, objective: Objective, samples: OracleData, threads: int) -> LinearModel | None:

@@ -85,12 +85,12 @@ class FedNL(Optimizer[State]):
         self.require_positive("mu")
 
     def theory(self, problem: Problem) -> FedNL:
+        require_convex(self, problem)
         mu = self.mu
         if self.option == "A" and mu is None:
             mu = problem.constants.mu
             if mu == 0:
                 raise self.no_theorem("mu = 0; give optimizer.mu, or write optimizer.option=B")
-        require_convex(self, problem)
         alpha = shift_step(self.alpha, self.compressor, problem.dim)
         return self.settled_with(problem, mu=mu, alpha=alpha)
 

@@ -2,6 +2,8 @@
 
 from buropt.problems.base import Counters as Counters
 from buropt.problems.base import Problem as Problem
+from buropt.problems.compiled import compiled as compiled
+from buropt.problems.compiled import from_oracle as from_oracle
 from buropt.problems.constants import Constants as Constants
 from buropt.problems.least_squares import least_squares as least_squares
 from buropt.problems.logistic import logistic as logistic

@@ -26,23 +26,39 @@ def strongly_convex_minimum(oracle: Oracle, mu: float) -> Minimum | None:
     f(x) - f* <= |grad f(x)|^2 / (2 mu) has to be of the size of rounding errors in f(x), 1000 eps
     relative to max(1, |f|). None if no point was found for which it is.
     """
-
-    def value_and_grad(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        value, grad = oracle.value_and_grad(x.astype(oracle.dtype))
-        return float(value), grad.astype(np.float64)
-
-    def certified(x: NDArray[np.float64]) -> bool:
-        value, grad = value_and_grad(x)
-        return float(grad @ grad) / (2 * mu) <= 1000 * eps * max(1.0, abs(value))
-
     eps = float(np.finfo(oracle.dtype).eps)
     x = np.zeros(oracle.dim)
-    for method, options in _SOLVERS.items():
-        best = value_and_grad(x)[0]
-        found: Any = scipy.optimize.minimize(
-            value_and_grad, x, jac=True, method=method, options=options
-        )
-        x = found.x if found.fun <= best else x
-        if certified(x):
-            return Minimum(value_and_grad(x)[0], x)
+    for method in _SOLVERS:
+        x = descent(oracle, x, method)
+        value, grad = _value_and_grad(oracle, x)
+        if float(grad @ grad) / (2 * mu) <= 1000 * eps * max(1.0, abs(value)):
+            return Minimum(value, x)
     return None
+
+
+def descent(
+    oracle: Oracle,
+    x: NDArray[np.float64] | None = None,
+    method: str = "L-BFGS-B",
+    **options: Any,
+) -> NDArray[np.float64]:
+    """Where a method of SciPy's ends from x, by default the oracle's start; x itself if no lower.
+
+    A stationary point to rounding, if all goes well. `options` are SciPy's.
+    """
+    start = np.asarray(oracle.x0 if x is None else x, np.float64).ravel()
+    best = _value_and_grad(oracle, start)[0]
+    found: Any = scipy.optimize.minimize(
+        lambda x: _value_and_grad(oracle, x),
+        start,
+        jac=True,
+        method=method,
+        options=_SOLVERS[method] | options,
+    )
+    end: NDArray[np.float64] = found.x if found.fun <= best else start
+    return end
+
+
+def _value_and_grad(oracle: Oracle, x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    value, grad = oracle.value_and_grad(x.astype(oracle.dtype))
+    return float(value), grad.astype(np.float64)
