@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from buropt.budget import Budget
-from buropt.data.split import SplitKind, split_workers
 from buropt.history import Record
 
 if TYPE_CHECKING:
     from buropt.checkpoint import Interval
+    from buropt.data.split import SplitKind
     from buropt.loggers import Logger
     from buropt.optim.base import Optimizer
     from buropt.problems.base import Problem
@@ -170,6 +170,8 @@ def build_problem(config: Node, settings: Settings) -> tuple[Problem, str]:
         raise ValueError(
             "this problem needs data: choose for example data=breast_cancer or data=libsvm"
         )
+    from buropt.data.split import split_workers  # SciPy comes with it, which --help can do without
+
     dataset = call(config["data"], "data")
     shards = split_workers(
         dataset.y,

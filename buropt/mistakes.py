@@ -17,6 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 from buropt.build import GROUPS, unknown_key
 
 CONFIGS = "pkg://buropt.conf"
+OVERLAYS = ("budget", "experiment", "sweep")
 EXTRAS = {
     "joblib": "'buropt[joblib]'",
     "submitit_local": "'buropt[submitit]'",
@@ -53,6 +54,9 @@ def explain(error: Exception) -> str:
         return f"{group}={choice} is not a choice{hint} The choices are {', '.join(error.options)}."
     if isinstance(error, OverrideParseException):
         return f"cannot read {error.override!r} on the command line: {first_line(error)}"
+    several = re.match(r"(?:Ambiguous value for argument|Sweep parameters) '(.+?)'", str(error))
+    if several:
+        return f"{several.group(1)} has several values, which makes a sweep: add -m"
     unknown = re.match(r"Could not override '(.+)'\.", str(error))
     if unknown:
         place = unknown.group(1)
@@ -64,14 +68,21 @@ def explain(error: Exception) -> str:
 
 def settings_beside(place: str, arguments: list[str]) -> list[str]:
     """The keys that exist where `place` was looked for, given the groups chosen in `arguments`."""
-    chosen = [item for item in arguments if item.partition("=")[0] in GROUPS]
+    chosen = [
+        item.split(",")[0]  # of a sweep, the first
+        for item in arguments
+        if item.partition("=")[0] in (*GROUPS, *OVERLAYS) or item.startswith("hydra/")
+    ]
     GlobalHydra.instance().clear()
     with hydra.initialize_config_module(CONFIGS.removeprefix("pkg://"), version_base="1.3"):
         try:
-            node = OmegaConf.select(hydra.compose("config", overrides=chosen), parent(place))
+            config = hydra.compose("config", overrides=chosen, return_hydra_config=True)
+            node = OmegaConf.select(config, parent(place))
         except (HydraException, OmegaConfBaseException):
             return []
-    return [str(key) for key in node if key != "_target_"] if isinstance(node, DictConfig) else []
+    keys = node if isinstance(node, DictConfig) else ()
+    hidden = ("_target_", "hydra")  # the latter is not a setting of a run
+    return [str(key) for key in keys if key not in hidden]
 
 
 def parent(place: str) -> str:

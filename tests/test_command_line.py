@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from methods import choices
 
 from buropt import run as app
 
@@ -28,6 +29,13 @@ from buropt import run as app
         ),
         (["iteratons=3"], "iteratons is not a setting; did you mean iterations?"),
         (["compresor=topk"], "compresor is not a setting; did you mean compressor?"),
+        (["seed=1,2"], "seed=1,2 has several values, which makes a sweep: add -m"),
+        (["seed=range(3)"], "seed=range(3) has several values, which makes a sweep: add -m"),
+        (["budget=epoch"], "budget=epoch is not a choice; did you mean budget=epochs? The choices"),
+        (
+            ["-m", "hydra.sweep.dirr=a", "optimizer=gd,marina"],
+            "hydra.sweep.dirr is not a setting; did you mean hydra.sweep.dir? The settings",
+        ),
         (["iterations=[1"], "cannot read 'iterations=[1' on the command line"),
     ],
 )
@@ -105,6 +113,40 @@ def test_help(
     assert caught.value.code == 0
     text = capsys.readouterr().out
     assert all(word in text for word in words)
+
+
+def test_help_lists_every_choice(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["buropt", "--help"])
+    with pytest.raises(SystemExit):
+        app.main()
+    lines = capsys.readouterr().out.splitlines()
+    for group in ("optimizer", "problem", "data", "compressor", "budget", "sweep"):
+        (line,) = [line for line in lines if line.startswith(f"{group}: ")]
+        assert line == f"{group}: {', '.join(choices(group))}"
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("buropt optimizer=mari", ["optimizer=marina"]),
+        ("buropt budget=", [f"budget={name}" for name in choices("budget")]),
+        ("buropt checkpoint.se", ["checkpoint.seconds="]),
+    ],
+)
+def test_completion_in_the_shell(
+    typed: str,
+    words: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["buropt", "-sc", "query=bash"])
+    monkeypatch.setenv("COMP_LINE", typed)
+    with pytest.raises(SystemExit) as caught:
+        app.main()
+    assert caught.value.code == 0
+    assert capsys.readouterr().out.split() == words
 
 
 def command(*arguments: str) -> list[str]:

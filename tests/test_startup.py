@@ -38,6 +38,19 @@ print([name for name in {HEAVY} if name in sys.modules and name not in before])
     assert run.stdout.strip() == "[]"
 
 
+def test_help_and_completion_are_quick():
+    code = """
+import sys
+import buropt.run
+heavy = ("scipy", "sklearn", "matplotlib", "pandas", "joblib")
+print([name for name in heavy if name in sys.modules])
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert run.stdout.strip() == "[]"
+
+
 def test_names_that_are_looked_up_late():
     import buropt as bo
 
