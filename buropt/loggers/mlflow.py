@@ -29,7 +29,8 @@ class MLflow:
     """Every column of a record as a metric over iterations, and the configuration as parameters.
 
     Needs `pip install 'buropt[mlflow]'`. Records are sent together, about once a second. A run that
-    goes on from a checkpoint goes on in MLflow, too.
+    goes on from a checkpoint goes on in MLflow, too; what a kill caught before it was sent is
+    missing there, and in no file of the run.
 
     Parameters
     ----------
