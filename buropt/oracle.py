@@ -52,7 +52,8 @@ def compile(
         SciPy CSR matrix (N, d) a sparse row that supports products with x. ``data=(A, y)`` calls
         ``loss(x, a, y)``, and ``data={"tokens": T, "label": y}`` calls ``loss(x, sample)`` with a
         dict of rows. Arrays of integers are integers in the loss, and may be indices. Data that are
-        contiguous and of the oracle's dtype are not copied, so do not change them afterwards.
+        contiguous and of the oracle's dtype are not copied (apart from the other entries of dense
+        arrays that are mostly zeros), so do not change them afterwards.
     regularizer : callable, optional
         ``regularizer(x)``; added once to every value.
     weights : array, shape (N,), optional
