@@ -161,6 +161,14 @@ def test_permk_satisfies_its_equality(n: int, d: int) -> None:
     assert single / number == (1 + int(PermK(n).omega(d))) * first
 
 
+def test_permk_never_has_b_above_a() -> None:
+    """Then A L+^2 - B (L+^2 - L+-^2) is no negative number, also where L+- is 0."""
+    for n, d in product(range(1, 40), range(1, 40)):
+        A, B = PermK(n).collective(d, n)
+        assert A >= B >= 0
+        assert (A == B) == (d >= n or n % d == 0)
+
+
 @pytest.mark.parametrize(("n", "d"), [(2, 4), (3, 4), (4, 2), (5, 3), (7, 7), (3, 40)])
 def test_permk_draws_what_is_documented(n: int, d: int) -> None:
     def shuffled(size: int, stream: Iterator[int]) -> list[int]:

@@ -62,6 +62,8 @@ class PermK(Unbiased, Chooser):
         if d >= n:
             return 1.0, 1.0
         q, r = divmod(n, d)
+        if r == 0:
+            return (d - 1) / (n - 1), (d - 1) / (n - 1)
         s = d * (d * q * (q - 1) + 2 * q * r) / (n * (n - 1))
         return (d - s) / n, 1 - s
 

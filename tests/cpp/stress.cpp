@@ -13,9 +13,10 @@
 
 using namespace buropt;
 
-/// In fuzz_graphs.cpp and gemm.cpp; they return how many results were wrong.
+/// In files of their names; they return how many results were wrong.
 int fuzz_graphs();
 int check_gemm();
+int check_compressors();
 
 namespace {
 
@@ -166,6 +167,7 @@ int main() {
   }
   failures += fuzz_graphs();
   failures += check_gemm();
+  failures += check_compressors();
   std::printf("%d wrong results\n", failures);
   return failures == 0 ? 0 : 1;
 }
