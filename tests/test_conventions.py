@@ -5,6 +5,7 @@ The files test_conventions_*.py hold further tests; each has them in the order o
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import re
 from pathlib import Path
@@ -17,16 +18,22 @@ from scipy.special import expit
 
 import buropt as bo
 from buropt.compressors import (
+    Bernoulli,
+    Composition,
     NaturalCompression,
+    NaturalDithering,
     PermK,
     PowerSGD,
     RandK,
     RandomDithering,
+    RandSeqK,
     RankR,
+    Scaled,
     ScaledSign,
     Sign,
     TernGrad,
     TopK,
+    TopLEK,
 )
 from buropt.problems import logistic
 from buropt.random import Key
@@ -282,6 +289,21 @@ def test_draws_depend_on_key_and_worker():
         assert not np.array_equal(compressor.compress(x, Key(3, 2)).values, values)
     counts = np.count_nonzero(PermK(4).compress(x, Key(3)).values, axis=0)
     assert counts.tolist() == [1] * 30
+
+
+def test_messages_are_the_same_on_every_machine():
+    place = np.arange(200)
+    x = np.ldexp((place * 7919 % 2001 - 1000.0), -(place % 13))
+    digest = hashlib.sha256()
+    for dtype in (np.float32, np.float64):
+        for compressor in (
+            *(RandK(9), RandSeqK(9), PermK(7), TopK(9), TopLEK(9), NaturalCompression()),
+            *(RandomDithering(5), NaturalDithering(5), NaturalDithering(5, 1), TernGrad()),
+            *(Bernoulli(0.7), ScaledSign(), PowerSGD(2)),
+            Composition(RandK(50), Scaled(RandomDithering(3))),
+        ):
+            digest.update(compressor.encode(x.astype(dtype), Key(5, 3, 1), 6))
+    assert digest.hexdigest()[:16] == "a316e03eb63e2afd"
 
 
 def test_norms_that_are_not_finite_give_nan_everywhere():
