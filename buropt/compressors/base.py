@@ -209,22 +209,24 @@ class Quantizer(CompiledCompressor):
         return self.has_header * value_bits(dtype) + d * self.width(dtype)
 
 
-class Unbiased:
-    """E C(x) = x, whatever the parameters: a mixin."""
+@dataclass(frozen=True)
+class Unbiased(Compressor):
+    """E C(x) = x, whatever the parameters."""
 
     unbiased: ClassVar[bool] = True
 
+    @abstractmethod
     def omega(self, d: int) -> float:
         """Omega of E ||C(x) - x||^2 <= omega ||x||^2."""
-        raise NotImplementedError
 
     def alpha(self, d: int) -> float | None:
         """Return 1 - omega where that is positive, else None; C / (1 + omega) always contracts."""
         return contraction_of(self.omega(d))
 
 
-class Biased:
-    """E C(x) is not x: a mixin."""
+@dataclass(frozen=True)
+class Biased(Compressor):
+    """E C(x) is not x."""
 
     unbiased: ClassVar[bool] = False
 
