@@ -154,7 +154,19 @@ def test_a_figure(sweep: Path, drawn: list[Figure], tmp_path: Path) -> None:
 
 
 def test_panels_scales_and_formats(sweep: Path, drawn: list[Figure], tmp_path: Path) -> None:
-    words = ["--y", "gap", "distance", "--x", "seconds", "--logx", "--size", "2", "1.5"]
+    words = [
+        "--y",
+        "gap",
+        "distance",
+        "--x",
+        "seconds",
+        "--logx",
+        "--size",
+        "2",
+        "1.5",
+        "--dpi",
+        "80",
+    ]
     for name in ("fig.png", "fig.svg"):
         assert main([str(sweep), *words, "--out", str(tmp_path / name)]) == 0
     left, right = drawn[0].axes
