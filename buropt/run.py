@@ -77,6 +77,7 @@ def command_line() -> int:
     finally:
         Folders.close()
         os.environ.pop(FULL_ERROR)
+        os.environ.pop(TRACEBACK, None)
         if before is not None:
             os.environ[FULL_ERROR] = before
     return 0
@@ -117,7 +118,6 @@ def job(config: DictConfig) -> float:
                 keep_configuration(config, folder)
                 plain = OmegaConf.to_container(config, resolve=False)
                 write_failure(folder, plain, error, code)  # type: ignore[arg-type]
-                keep_configuration(config, folder)
         if alone:
             sys.exit(code)
         return math.inf

@@ -2,7 +2,7 @@
 
 Hydra calls `Folders` before it starts jobs and when all have ended. A sweep's folder has a file
 sweep.json, by which `resume=true` finds it again: the latest sweep that was started with the same
-overrides, in the same order, from the folder where Hydra would make the new one.
+overrides, in the same order, beside the folder that Hydra would make for a new one.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import math
 import os
 import re
 import sys
+import traceback
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
@@ -53,62 +54,74 @@ class Folders(Callback):
 
     def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Choose the folder of a run."""
-        resume = config.get("resume")
-        if resume is None or resume is False:
-            _set_folder(config, "run", _new(config, "run"))
-        elif resume is True:
-            _refuse("resume=true is for sweeps; of a single run name the folder: resume=FOLDER")
-        else:
-            _set_folder(config, "run", _or_refuse(_of_a_run, Path(str(resume))))
+        with _refusals():
+            resume = config.get("resume")
+            if resume is True:
+                raise ValueError(
+                    "resume=true is for sweeps; of a single run name the folder: resume=FOLDER"
+                )
+            folder = _of_a_run(Path(str(resume))) if resume else _new(config, "run")
+            _set_folder(config, "run", folder)
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Choose the folder of a sweep."""
-        resume = config.get("resume")
-        launcher = config.hydra.launcher
-        in_processes = launcher.get("_target_") != BASIC
-        if resume is None or resume is False:
-            folder = _new(config, "sweep")
-            if in_processes and not _is_given(config, "sweep"):
-                # What lies in the folder of a job that starts is its own, which SLURM has ended.
-                with read_write(config):
-                    config.hydra.overrides.task.append("resume=true")
-        elif resume is not True:
-            folder = _or_refuse(_of_a_sweep, Path(str(resume)))
-        elif _is_given(config, "sweep"):
-            folder = Path(config.hydra.sweep.dir)
-        else:
-            folder = _or_refuse(_latest, config)
-        _set_folder(config, "sweep", folder)
-        if not (folder / SWEEP).exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            content = {
-                "format": "buropt sweep",
-                "version": 1,
-                "overrides": _overrides(config),
-                "started": datetime.now(timezone.utc).isoformat(),
-                "command": result.command(),
-            }
-            result.write_json(folder / SWEEP, content)
-        if resume:
-            forget_failures(folder)
-        if in_processes:
-            threads = str(launcher.get("cpus_per_task") or 1)
-            for name in THREADS:
-                if name not in os.environ:
-                    os.environ[name] = threads
-                    self._unfinished.append(partial(os.environ.pop, name))
-        self._unfinished.append(partial(_remove_if_empty, folder.absolute()))
-        total, constant = swept(config)
-        monitor = Monitor(folder, total, constant, bool(config.get("verbose", True)))
-        monitor.__enter__()
-        self._unfinished.append(monitor.__exit__)
+        """Choose the folder of a sweep, and watch it."""
+        with _refusals():
+            resume = config.get("resume")
+            folder = _of_a_sweep(config, resume) if resume else _new(config, "sweep")
+            _set_folder(config, "sweep", folder)
+            is_new = not (folder / SWEEP).exists()
+            if is_new:
+                folder.mkdir(parents=True, exist_ok=True)
+                content = {
+                    "format": "buropt sweep",
+                    "version": 1,
+                    "overrides": _overrides(config),
+                    "started": datetime.now(timezone.utc).isoformat(),
+                    "command": result.command(),
+                }
+                result.write_json(folder / SWEEP, content)
+            if resume:
+                forget_failures(folder)
+            if config.hydra.launcher.get("_target_") != BASIC:
+                self._prepare_processes(config, is_new)
+            self._unfinished.append(partial(_remove_if_empty, folder.absolute()))
+            total, constant = swept(config)
+            monitor = Monitor(folder, total, constant, bool(config.get("verbose", True)))
+            monitor.__enter__()
+            self._unfinished.append(monitor.__exit__)
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """End the process with the sweep's exit code, unless that is 0."""
-        self.close()
-        code = max(exit_codes(Path(config.hydra.sweep.dir)), default=0)
-        if code:
-            sys.exit(code)
+        with _refusals():
+            self.close()
+            code = max(exit_codes(Path(config.hydra.sweep.dir)), default=0)
+            if code:
+                sys.exit(code)
+
+    def _prepare_processes(self, config: DictConfig, is_new: bool) -> None:
+        """For jobs that do not run in this process."""
+        if is_new:
+            # What then lies in a job's folder is its own: SLURM has ended it and starts it again.
+            with read_write(config):
+                config.hydra.overrides.task.append("resume=true")
+        threads = str(config.hydra.launcher.get("cpus_per_task") or 1)
+        for name in THREADS:
+            if name not in os.environ:
+                os.environ[name] = threads
+                self._unfinished.append(partial(os.environ.pop, name))
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Ends the process where Hydra would turn an exception of a hook into a warning."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        print(f"buropt: {error}", file=sys.stderr)
+        sys.exit(2)
+    except Exception as error:
+        traceback.print_exception(error)
+        sys.exit(1)
 
 
 def _remove_if_empty(folder: Path) -> None:
@@ -148,12 +161,12 @@ def swept(config: DictConfig) -> tuple[int | None, frozenset[str]]:
         words = [f"{key}={value}" for key, value in sweeper.params.items()] + words
     values: dict[str, int] = {}
     for override in OverridesParser.create().parse_overrides(words):
-        sweeps = override.is_sweep_override()
-        key = override.get_key_element().lstrip("+~")
-        values[key] = len(list(override.sweep_string_iterator())) if sweeps else 0
+        n = len(list(override.sweep_string_iterator())) if override.is_discrete_sweep() else 0
+        values[override.get_key_element().lstrip("+~")] = -1 if override.is_interval_sweep() else n
     total = math.prod(n for n in values.values() if n)
     constant = frozenset(key for key, n in values.items() if not n)
-    return sweeper.get("n_trials") or total, constant
+    unknown = min(values.values(), default=0) < 0
+    return sweeper.get("n_trials") or (None if unknown else total), constant
 
 
 def _overrides(config: DictConfig) -> list[str]:
@@ -162,25 +175,27 @@ def _overrides(config: DictConfig) -> list[str]:
     return [word for word in words if re.split(r"[.=]", word)[0] not in SILENT]
 
 
-def _latest(config: DictConfig) -> Path:
+def _of_a_sweep(config: DictConfig, resume: Any) -> Path:
+    """The folder that is named, or that of the latest sweep with this command."""
+    if resume is True and _is_given(config, "sweep"):
+        return Path(config.hydra.sweep.dir)  # which may be new: then it is a start
+    if resume is not True:
+        folder = Path(str(resume))
+        if not (folder / SWEEP).exists():
+            raise ValueError(f"there is no sweep in {folder}: name the folder that has its {SWEEP}")
+        return folder
     root = Path(config.hydra.sweep.dir).parents[1]  # multirun, of multirun/day/time
     found = []
     for path in root.glob(f"*/*/{SWEEP}"):
         content = json.loads(path.read_text(encoding="utf-8"))
         if content.get("overrides") == _overrides(config):
-            found.append((str(content["started"]), path.parent))
+            found.append((str(content.get("started")), path.parent))
     if not found:
         raise ValueError(
             f"resume=true: no sweep under {root} was started with these overrides; name its folder "
             "with resume=FOLDER, or leave resume out to start it"
         )
     return max(found)[1]
-
-
-def _of_a_sweep(folder: Path) -> Path:
-    if not (folder / SWEEP).exists():
-        raise ValueError(f"there is no sweep in {folder}: name the folder that has its {SWEEP}")
-    return folder
 
 
 def _of_a_run(folder: Path) -> Path:
@@ -217,16 +232,3 @@ def _set_folder(config: DictConfig, kind: str, folder: Path) -> None:
     with read_write(config), open_dict(config):
         config.hydra[kind].dir = str(folder)
         config.hydra.overrides.hydra.append(f"hydra.{kind}.dir='{quoted}'")
-
-
-def _or_refuse(choose: Callable[[Any], Path], argument: Any) -> Path:
-    """Hydra would turn an exception of a hook into a warning."""
-    try:
-        return choose(argument)
-    except (ValueError, OSError) as error:
-        _refuse(str(error))
-
-
-def _refuse(message: str) -> NoReturn:
-    print(f"buropt: {message}", file=sys.stderr)
-    sys.exit(2)

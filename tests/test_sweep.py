@@ -217,6 +217,7 @@ def test_how_many_jobs_there_will_be() -> None:
     assert count("b=4", params={"a": "1,2"}) == (2, frozenset({"b"}))
     assert count("a=4", params={"a": "1,2", "b": "1,2,3"}) == (3, frozenset({"a"}))
     assert count("b=4", params={"a": "interval(1,2)"}, n_trials=7) == (7, frozenset({"b"}))
+    assert count("a=interval(1,2)", "b=4", "c=5,6") == (None, frozenset({"b"}))
 
 
 def test_what_is_shown_of_a_sweep(tmp_path: Path) -> None:
