@@ -26,7 +26,8 @@ struct Parts {
   WorkerColumns<T> columns;
   std::optional<RowPatterns<T>> patterns;
   std::vector<T> table;
-  std::mutex mutex;  ///< of the table
+  std::vector<T> differences;  ///< of each thread
+  std::mutex mutex;            ///< of the table and the differences
 
   Parts(const CsrData& a, std::int64_t n, std::int64_t d, std::span<const Batch> workers)
       : columns(a, d, workers), patterns(RowPatterns<T>::find(a, n, d)) {
@@ -96,14 +97,14 @@ class WorkerEntries {
       const T* minus = t.is_none() ? nullptr : read<T>(t, samples_.n(), t_holder, "t");
       T* to = reinterpret_cast<T*>(write_array(out, dtype_, Shape{total}, "out"));
       without_gil([&] {
-        Pool::run(n, threads_, [&](std::int64_t i, int) {
-          for (std::int64_t j = first[i]; j < first[i + 1]; ++j) {
-            if (j + 1 < first[i + 1]) {
-              parts.columns.prefetch(list[j + 1], static_cast<std::size_t>(i));
-            }
-            to[j] = static_cast<T>(share) *
-                    parts.columns.entry(list[j], static_cast<std::size_t>(i), plus, minus);
-          }
+        const std::lock_guard lock(parts.mutex);
+        parts.differences.resize(static_cast<std::size_t>(threads_ * parts.columns.scratch()));
+        Pool::run(n, threads_, [&](std::int64_t i, int thread) {
+          const std::span columns(list + first[i], list + first[i + 1]);
+          parts.columns.entries(static_cast<std::size_t>(i), columns, plus, minus,
+                                parts.differences.data() + thread * parts.columns.scratch(),
+                                to + first[i]);
+          for (std::int64_t j = first[i]; j < first[i + 1]; ++j) to[j] *= static_cast<T>(share);
         });
       });
     });

@@ -29,6 +29,7 @@ class WorkerColumns {
         high = std::max(high, row_of(batch, k));
       }
       lowest_.push_back(low);
+      spans_.push_back(high - low + 1);
       span = std::max(span, high - low);
     }
     for_each_entry(a, workers,
@@ -43,19 +44,25 @@ class WorkerColumns {
 
   std::size_t n_workers() const noexcept { return n_workers_; }
 
-  /// sum_j a_jc (s_j - t_j) over the rows of a worker; t may be nullptr. Order of summation: entry
-  /// e in lane e mod kLanes, the lanes in order.
-  T entry(std::int64_t c, std::size_t worker, const T* s, const T* t) const noexcept {
-    return near_rows_.empty() ? sum(far_rows_, part_of(c, worker), lowest_[worker], s, t)
-                              : sum(near_rows_, part_of(c, worker), lowest_[worker], s, t);
-  }
+  /// Elements of scratch that `entries` needs.
+  std::int64_t scratch() const noexcept { return *std::max_element(spans_.begin(), spans_.end()); }
 
-  /// Brings a column that comes soon nearer: chosen columns are in no order.
-  void prefetch(std::int64_t c, std::size_t worker) const noexcept {
-    const auto begin = static_cast<std::size_t>(starts_[part_of(c, worker)]);
-    if (!near_rows_.empty()) __builtin_prefetch(near_rows_.data() + begin);
-    if (!far_rows_.empty()) __builtin_prefetch(far_rows_.data() + begin);
-    if (!values_.empty()) __builtin_prefetch(values_.data() + begin);
+  /// out[k] = sum_j a_jc (s_j - t_j) over the rows of a worker, for the k-th of the columns c; t =
+  /// 0 for nullptr. Order of summation: entry e in lane e mod kLanes, the lanes in order.
+  void entries(std::size_t worker, std::span<const std::int64_t> columns, const T* s, const T* t,
+               T* scratch, T* out) const noexcept {
+    const std::int64_t low = lowest_[worker];
+    const T* difference = s + low;
+    if (t != nullptr) {  // all at once: the columns meet every row many times
+      for (std::int64_t j = 0; j < spans_[worker]; ++j) scratch[j] = s[low + j] - t[low + j];
+      difference = scratch;
+    }
+    for (std::size_t k = 0; k < columns.size(); ++k) {
+      if (k + 1 < columns.size()) prefetch(part_of(columns[k + 1], worker));
+      const std::size_t part = part_of(columns[k], worker);
+      out[k] =
+          near_rows_.empty() ? sum(far_rows_, part, difference) : sum(near_rows_, part, difference);
+    }
   }
 
  private:
@@ -95,29 +102,28 @@ class WorkerColumns {
     });
   }
 
+  /// Brings a column that comes soon nearer: chosen columns are in no order.
+  void prefetch(std::size_t part) const noexcept {
+    const auto begin = static_cast<std::size_t>(starts_[part]);
+    if (!near_rows_.empty()) __builtin_prefetch(near_rows_.data() + begin);
+    if (!far_rows_.empty()) __builtin_prefetch(far_rows_.data() + begin);
+    if (!values_.empty()) __builtin_prefetch(values_.data() + begin);
+  }
+
   template <class Row>
-  T sum(const std::vector<Row>& all_rows, std::size_t part, std::int64_t lowest, const T* s,
-        const T* t) const noexcept {
+  T sum(const std::vector<Row>& all_rows, std::size_t part, const T* s) const noexcept {
     const std::int64_t begin = starts_[part];
     const std::int64_t count = starts_[part + 1] - begin;
     const Row* rows = all_rows.data() + begin;
-    const T* values = values_.empty() ? nullptr : values_.data() + begin;
-    s += lowest;
-    if (t == nullptr) {
-      return values == nullptr ? sum<false, false>(rows, values, count, s, t)
-                               : sum<true, false>(rows, values, count, s, t);
-    }
-    t += lowest;
-    return values == nullptr ? sum<false, true>(rows, values, count, s, t)
-                             : sum<true, true>(rows, values, count, s, t);
+    return values_.empty() ? sum<false>(rows, nullptr, count, s)
+                           : sum<true>(rows, values_.data() + begin, count, s);
   }
 
-  template <bool has_values, bool has_t, class Row>
-  static T sum(const Row* rows, const T* values, std::int64_t count, const T* s,
-               const T* t) noexcept {
+  template <bool has_values, class Row>
+  static T sum(const Row* rows, const T* values, std::int64_t count, const T* s) noexcept {
     T lanes[kLanes] = {};
     const auto add = [&](std::int64_t e, std::int64_t lane) {
-      const T term = has_t ? s[rows[e]] - t[rows[e]] : s[rows[e]];
+      const T term = s[rows[e]];
       lanes[lane] = has_values ? multiply_add(values[e], term, lanes[lane]) : lanes[lane] + term;
     };
     std::int64_t e = 0;
@@ -133,6 +139,7 @@ class WorkerColumns {
 
   std::size_t n_workers_;
   std::vector<std::int64_t> lowest_;  ///< by worker: its lowest row
+  std::vector<std::int64_t> spans_;   ///< by worker: rows from there to its highest
   std::vector<std::int64_t> starts_;
   std::vector<std::uint16_t> near_rows_;  ///< if all of them fit, and otherwise far_rows_
   std::vector<std::int32_t> far_rows_;
