@@ -9,6 +9,8 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -185,12 +187,22 @@ print("tensorflow" in sys.modules, "matplotlib" in sys.modules)
 # --- MLflow ---
 
 
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory, where the system has one: a new database waits for the disk often."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)
+
+
 @pytest.mark.filterwarnings("ignore")  # other people's deprecations
-def test_mlflow(tmp_path: Path) -> None:
+def test_mlflow(tmp_path: Path, memory: Path) -> None:
     """A run with its parameters; one that goes on; a second one in the same database."""
     mlflow = pytest.importorskip("mlflow")
     pytest.importorskip("alembic")
-    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    uri = f"sqlite:///{memory}/mlflow.db"
     folder = tmp_path / "run"
     folder.mkdir()
     config = {"seed": 3, "optimizer": {"_target_": "x", "step_size": None}} | {
