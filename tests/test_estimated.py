@@ -130,5 +130,9 @@ def test_a_configuration_names_the_loss() -> None:
 def test_refusals() -> None:
     with pytest.raises(ValueError, match="a problem needs data"):
         from_oracle(bo.compile(lambda x: x @ x, np.zeros(2)))
+    with pytest.raises(ValueError, match="a loss that is linear piece by piece has no smoothness"):
+        compiled(*samples(), loss=lambda x, a, b: np.maximum(0, 1 - b * (a @ x)))
+    with pytest.raises(ValueError, match="is not finite at a point of length 0"):
+        compiled(*samples(), loss=lambda x, a, b: (a @ x - b) ** 2 * 1e308 * 1e308)
     with pytest.raises(ValueError, match="points must be at least 1, got 0"):
         compiled(*samples(), loss=squares, points=0)

@@ -62,7 +62,7 @@ def estimated_constants(
     Raises
     ------
     ValueError
-        If the oracle has no data, or points is below 1.
+        If the oracle has no data, points is below 1, or the Hessians are 0 or not finite.
     """
     if oracle.n_samples == 0:
         raise ValueError("a problem needs data, and this oracle was compiled without")
@@ -72,6 +72,11 @@ def estimated_constants(
     end = descent(oracle, maxiter=ITERATIONS)
     for x in _points(oracle, end, points):
         found.add(_at(oracle, x))
+    if not max(found.L) > 0:
+        raise ValueError(
+            f"the Hessian of this loss is 0 at all of {points} points: a loss that is linear piece "
+            "by piece has no smoothness to estimate; take one with curvature"
+        )
     low, L_i = min(found.low), np.max(found.L_i, axis=0)
     L, lowest = max(found.L), min(found.low_worker)
     if convex is None:
@@ -138,6 +143,11 @@ def _at(oracle: Oracle, x: Vector) -> dict[str, Any]:
     """The constants of the Hessians at x."""
     n, dim = oracle.n_workers, oracle.dim
     at = x.astype(oracle.dtype)
+    if not np.isfinite(oracle.hvp(at, np.ones(dim, oracle.dtype))).all():
+        raise ValueError(
+            f"the Hessian of this loss is not finite at a point of length {np.linalg.norm(x):.3g}, "
+            "so its smoothness cannot be estimated; scale the data, or start elsewhere"
+        )
     if n * dim**3 <= FORMED:
         H_i = np.asarray(oracle.worker_hessians(at), np.float64)
         H = H_i.mean(axis=0)
