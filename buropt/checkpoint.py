@@ -206,9 +206,9 @@ def identity(config: Mapping[str, Any]) -> dict[str, Any]:
     Where the data lie is not part of it: what they are shows in the numbers.
     """
     kept = {name: value for name, value in config.items() if name not in SILENT}
-    for group, key in (("problem", "threads"), ("data", "path")):
+    for group, silent in (("problem", ("threads",)), ("data", ("path", "cache"))):
         if isinstance(kept.get(group), Mapping):
-            kept[group] = {name: value for name, value in kept[group].items() if name != key}
+            kept[group] = {key: value for key, value in kept[group].items() if key not in silent}
     plain: dict[str, Any] = jsonable(kept)
     return plain
 

@@ -211,7 +211,7 @@ def test_a_foreign_checkpoint_is_refused(tmp_path: Path) -> None:
 def test_what_changes_no_number_is_no_part_of_a_run() -> None:
     config = {"seed": 1, "threads": 4, "verbose": True, "problem": {"l2": 1.0, "threads": 4}}
     assert identity(config) == {"seed": 1, "problem": {"l2": 1.0}}
-    assert identity({"data": {"path": "/a", "n": 3}}) == {"data": {"n": 3}}
+    assert identity({"data": {"path": "/a", "cache": "/b", "n": 3}}) == {"data": {"n": 3}}
 
 
 def test_how_often() -> None:
