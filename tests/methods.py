@@ -88,6 +88,12 @@ class Draws:
     def integers(self, low: int, high: int, size: int) -> Any:
         return np.resize(np.array(self.numbers, dtype=np.int64), size)
 
+    def integers_of_rounds(self, rounds: int, low: int, high: int, size: int) -> Any:
+        return np.resize(np.array(self.numbers, dtype=np.int64), (rounds, size))
+
+    def subsets(self, rounds: int, n: int, size: int) -> Any:
+        return np.resize(np.array(self.numbers, dtype=np.int64), (rounds, size))
+
 
 def squared(x: Any) -> float:
     return float(np.sum(x * x))

@@ -34,8 +34,10 @@ from buropt.optim import (
     SpiderBoost,
 )
 from buropt.optim.katyusha import total_weight
+from buropt.optim.saga import UNIFORM
+from buropt.optim.sampling import smoothness_scores
 from buropt.optim.table import Table
-from buropt.problems import logistic, synthetic_quadratic
+from buropt.problems import least_squares, logistic, synthetic_quadratic
 
 SEEDS = pytest.mark.parametrize("seed", range(5))
 
@@ -162,6 +164,48 @@ def test_saga_contracts(seed: int, batch_size: int) -> None:
         ]
         mean = np.mean([potential(new.x, new.table) for new in after])
         assert mean <= rate * potential(x, rows) * (1 + 1e-9)
+
+
+@SEEDS
+@pytest.mark.parametrize("method", [LSVRG(sampling="importance"), SAGA(sampling="importance")])
+def test_importance_sampling_contracts(seed: int, method: Any) -> None:
+    """The one-step inequalities of both docstrings, over all samples and coins."""
+    A, y = np.random.default_rng(seed).standard_normal((2, 5, 3))
+    A *= np.array([0.2, 0.5, 1, 2, 4])[:, None]
+    problem = least_squares(A, y[:, 0], l2=0.1)
+    method = method.theory(problem)
+    is_saga = isinstance(method, SAGA)
+    scores = smoothness_scores(problem, UNIFORM if is_saga else 0.0)
+    p, gamma = scores / scores.sum(), method.gamma
+    star = solution_of(problem)
+    at_star = problem.sample_grads(star)
+    weights = 4 / (5 * p**2) / 5 if is_saga else 4 / getattr(method, "p", 1) / (5 * p) / 5
+    decay = p.min() / 2 if is_saga else getattr(method, "p", 1) / 2
+    rate = max(1 - gamma * problem.constants.mu, 1 - decay)
+
+    def potential(x: Any, rows: Any) -> float:
+        spread = np.sum(np.square(rows - at_star), axis=1)
+        return squared(x - star) + gamma**2 * float(weights @ spread)
+
+    rng = np.random.default_rng(seed)
+    for _ in range(5):
+        x, w = star + rng.standard_normal((2, 3)) * rng.uniform(0.1, 3, (2, 1))
+        rows = at_star + rng.standard_normal((5, 3)) * rng.uniform(0, 5)
+        state: Any = SimpleNamespace(x=x, table=Table(rows), mean=rows.mean(axis=0))
+        if not is_saga:
+            rows = problem.sample_grads(w)
+            state = SimpleNamespace(x=x, w=w, full=problem.grad(w))
+        after = 0.0
+        for j in range(5):
+            number = int((p[:j].sum() + p[j] / 2) * 2**53)
+            for face, chance in ((True, getattr(method, "p", 1)), (False, 1)):
+                new = method.step(problem, state, Draws((number,), face))
+                if is_saga:
+                    after += p[j] * potential(new.x, np.asarray(new.table)) / 2
+                else:
+                    chance = chance if face else 1 - getattr(method, "p", 1)
+                    after += p[j] * chance * potential(new.x, problem.sample_grads(new.w))
+        assert after <= rate * potential(x, rows) * (1 + 1e-9)
 
 
 @SEEDS

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from buropt.budget import Limits
 from buropt.inner import Lazy
 from buropt.optim.base import Array, FixedStep
+from buropt.optim.sampling import Batch
 from buropt.random import Purpose
 
 if TYPE_CHECKING:
@@ -96,19 +97,22 @@ def corrected_steps(
     method: FixedStep[Any],
     problem: Problem,
     state: HasSnapshot,
-    key: Key,
-    rounds: int,
-    batch_size: int,
+    batch: Batch,
     seconds: float,
 ) -> tuple[Array, Lazy | None, int]:
     """Steps of SVRG: x <- prox(x - step_size (grad f_S(x) - grad f_S(w) + grad f(w))).
+
+    Parameters
+    ----------
+    batch : Batch
+        A row for each step.
 
     Returns
     -------
     x, its lazy state, and the number of rounds made; they are counted
     """
-    idx = key.fold(Purpose.SAMPLE).subsets(rounds, problem.n_samples, batch_size)
-    linear, inner = linear_loops(method, problem, batch_size), problem.inner
+    idx, weights = batch
+    linear, inner = linear_loops(method, problem, idx.shape[1]), problem.inner
     lazy: Lazy | None = None
     if linear is not None:
         rule = method.gamma, inner.l2 or 0.0, inner.l1 or 0.0
@@ -116,13 +120,13 @@ def corrected_steps(
             lazy = Lazy.at(state.x, state.full - rule[1] * state.w)
         else:
             lazy = state.lazy.copy()
-        done = linear.core.svrg(idx, None, *rule, linear.anchor(state.w), *lazy, seconds)
+        done = linear.core.svrg(idx, weights, *rule, linear.anchor(state.w), *lazy, seconds)
         x = linear.point(lazy, *rule)
     else:
         x = state.x.copy()
-        loops, prox = inner.general_loops()
-        done = loops.svrg(idx, method.gamma, prox, state.w, state.full, x, seconds)
-    problem.count_steps(done, 2 * batch_size)
+        loops, prox = inner.general_loops(weights is not None)
+        done = loops.svrg(idx, weights, method.gamma, prox, state.w, state.full, x, seconds)
+    problem.count_steps(done, 2 * idx.shape[1])
     return x, lazy, done
 
 

@@ -14,7 +14,16 @@ from buropt.optim.compiled import (
     rounds_within,
     until_coin,
 )
-from buropt.optim.sampling import expected_smoothness, moment_weights, require_batch, subset
+from buropt.optim.sampling import (
+    CORRECTED,
+    Corrected,
+    draw,
+    draw_rounds,
+    expected_smoothness,
+    largest_smoothness,
+    moment_weights,
+    require_batch,
+)
 from buropt.random import Purpose
 
 if TYPE_CHECKING:
@@ -48,14 +57,16 @@ class LSVRG(FixedStep[State]):
     f_j(x*)|^2 contracts in expectation by max(1 - step_size mu, 1 - p/2). For batches without
     replacement 1/(2 Ls + 4 c Lmax) with Ls of `sampling` and c = (N-b)/(b(N-1)), and c times the
     second term: the same proof, with the variance of a batch mean (arXiv:1905.11261 has the frame,
-    psi included).
+    psi included). Importance sampling: 1/(6 mean_j L_j), with |grad f_j(w) - ...|^2 over N p_j.
 
     Parameters
     ----------
     p : float, optional
         None: 1/N, or batch_size/N.
     batch_size : int
-        Without replacement.
+    sampling : {"nice", "importance"}
+        Batches without replacement, or independent draws with probabilities L_j / sum_k L_k; see
+        `sampling`.
 
     Notes
     -----
@@ -71,17 +82,19 @@ class LSVRG(FixedStep[State]):
 
     p: float | None = None
     batch_size: int = 1
+    sampling: Corrected = "nice"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require_positive("p", at_most=1)
+        self.require_choice("sampling", CORRECTED)
         self.require_whole("batch_size")
 
     def theory(self, problem: Problem) -> LSVRG:
         require_batch("LSVRG", self.batch_size, problem.n_samples)
         self.require_convex(problem)
         p = self.batch_size / problem.n_samples if self.p is None else self.p
-        return self.settled(problem, variance_reduced_step(problem, self.batch_size), p=p)
+        return self.settled(problem, variance_reduced_step(problem, self.batch_size, self.sampling), p=p)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
         problem.send_dense()
@@ -92,10 +105,10 @@ class LSVRG(FixedStep[State]):
             raise self.unsettled("p")
         if linear_loops(self, problem, self.batch_size) is not None:
             return self.run(problem, state, key, ONE)[0]
-        idx = subset(key.fold(Purpose.SAMPLE), problem.n_samples, self.batch_size)
+        idx, weights = draw(problem, self.sampling, self.batch_size, key)
         problem.broadcast()
         problem.send_dense()
-        g = problem.sample_grad_difference(state.x, state.w, idx) + state.full
+        g = problem.sample_grad_difference(state.x, state.w, idx, weights) + state.full
         x = problem.prox(state.x - self.gamma * g, self.gamma)
         if key.fold(Purpose.COIN).coin(self.p):
             return self._moved(problem, x, state.x)
@@ -110,7 +123,8 @@ class LSVRG(FixedStep[State]):
         rounds = rounds_within(limits, problem, 2 * b, b)
         moves, rounds = until_coin(self.p, key.fold(Purpose.COIN), rounds)
         rounds = 1 if moves else rounds
-        x, lazy, done = corrected_steps(self, problem, state, key, rounds, b, limits.seconds)
+        batch = draw_rounds(problem, self.sampling, b, key, rounds)
+        x, lazy, done = corrected_steps(self, problem, state, batch, limits.seconds)
         if moves:
             return self._moved(problem, x, state.x), done
         return State(x, state.w, state.full, lazy), done
@@ -120,13 +134,17 @@ class LSVRG(FixedStep[State]):
         return State(x, w, problem.grad(w))
 
 
-def variance_reduced_step(problem: Problem, batch_size: int) -> float:
+def variance_reduced_step(
+    problem: Problem, batch_size: int, sampling: Corrected = "nice"
+) -> float:
     """1/(2 Ls + 4 c Lmax): the step of L-SVRG and SAGA with batches, by the unified theory.
 
     With E|g|^2 <= 4 Ls (f - f*) + 2 c sigma^2, and sigma^2 of contraction 1 - rho and inflow 2 rho
     Lmax (f - f*), where rho = p or b/N, Theorem 4.1 of arXiv:1905.11261 with M = 4 c/rho gives it.
+    With importance sampling sigma^2 has the weights 1/(N p_j), and the mean of the L_j is there
+    for Lmax.
     """
-    c = problem.constants
-    _, variance = moment_weights(problem.n_samples, batch_size, replacement=False)
-    smoothness = expected_smoothness(problem, "nice", batch_size)
-    return 1 / (2 * smoothness + 4 * variance * c.L_sample_max)
+    replacement = sampling == "importance"
+    _, variance = moment_weights(problem.n_samples, batch_size, replacement)
+    smoothness = expected_smoothness(problem, sampling, batch_size)
+    return 1 / (2 * smoothness + 4 * variance * largest_smoothness(problem, sampling))

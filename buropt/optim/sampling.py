@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 Index: TypeAlias = NDArray[np.integer[Any]]
 Sampling: TypeAlias = Literal["nice", "independent", "importance", "reshuffled"]
 SAMPLINGS: tuple[str, ...] = get_args(Sampling)
+Corrected: TypeAlias = Literal["nice", "importance"]
+CORRECTED: tuple[str, ...] = get_args(Corrected)
+"""Of methods that correct the gradients of a batch by old ones."""
 
 
 class Batch(NamedTuple):
@@ -57,10 +60,8 @@ def draw(problem: Problem, sampling: Sampling, batch_size: int, key: Key) -> Bat
         return Batch(key.fold(Purpose.SAMPLE).integers(0, n, batch_size), None)
     if sampling == "reshuffled":
         return Batch(reshuffled(key, n, batch_size), None)
-    L_j = sample_smoothness(problem)
-    idx = proportional(key.fold(Purpose.SAMPLE), L_j, batch_size)
-    weights = np.mean(L_j) / L_j[idx]
-    return Batch(idx, weights.astype(problem.x0.dtype))
+    one = draw_by_smoothness(problem, batch_size, key, 1)
+    return Batch(one.idx[0], None if one.weights is None else one.weights[0])
 
 
 def draw_rounds(
@@ -82,11 +83,25 @@ def draw_rounds(
             return Batch(order[None, place:], None)
         end = place + min(full, rounds) * batch_size
         return Batch(order[place:end].reshape(-1, batch_size), None)
-    L_j = sample_smoothness(problem)
-    ends: NDArray[np.float64] = np.cumsum(L_j)
-    idx = places(ends, samples.integers_of_rounds(rounds, 0, 2**53, batch_size))
-    weights = np.mean(L_j) / L_j[idx]
+    return draw_by_smoothness(problem, batch_size, key, rounds)
+
+
+def draw_by_smoothness(
+    problem: Problem, batch_size: int, key: Key, rounds: int, uniform: float = 0.0
+) -> Batch:
+    """Independent draws with probabilities (1 - uniform) L_j / sum_k L_k + uniform / N."""
+    scores = smoothness_scores(problem, uniform)
+    numbers = key.fold(Purpose.SAMPLE).integers_of_rounds(rounds, 0, 2**53, batch_size)
+    idx = places(np.cumsum(scores), numbers)
+    weights = np.mean(scores) / scores[idx]
     return Batch(idx, weights.astype(problem.x0.dtype))
+
+
+def smoothness_scores(problem: Problem, uniform: float = 0.0) -> NDArray[np.float64]:
+    """What the probabilities of `draw_by_smoothness` are proportional to, (n_samples,)."""
+    L_j = sample_smoothness(problem)
+    scores: NDArray[np.float64] = (1 - uniform) * L_j + uniform * np.mean(L_j)
+    return scores
 
 
 def expected_smoothness(problem: Problem, sampling: Sampling, batch_size: int) -> float:
@@ -94,6 +109,14 @@ def expected_smoothness(problem: Problem, sampling: Sampling, batch_size: int) -
     c = problem.constants
     full, sample = moment_weights(problem.n_samples, batch_size, sampling != "nice")
     return full * c.L + sample * (c.L_sample_mean if sampling == "importance" else c.L_sample_max)
+
+
+def largest_smoothness(problem: Problem, sampling: Corrected, uniform: float = 0.0) -> float:
+    """Max of L_j / (N p_j): Lmax for uniform draws, the mean of L_j for p_j = L_j / sum_k L_k."""
+    if sampling == "nice":
+        return problem.constants.L_sample_max
+    scores = smoothness_scores(problem, uniform)
+    return float(np.max(sample_smoothness(problem) / scores) * np.mean(scores))
 
 
 def moment_weights(n_samples: int, batch_size: int, replacement: bool) -> tuple[float, float]:

@@ -17,8 +17,14 @@ from buropt.optim.compiled import (
     until_pick,
 )
 from buropt.optim.epochs import RESTARTS, Restart, is_last, pick_one
-from buropt.optim.sampling import require_batch, subset
-from buropt.random import Purpose
+from buropt.optim.sampling import (
+    CORRECTED,
+    Corrected,
+    draw,
+    draw_rounds,
+    largest_smoothness,
+    require_batch,
+)
 
 if TYPE_CHECKING:
     from buropt.budget import Limits
@@ -51,7 +57,7 @@ class SVRG(FixedStep[State]):
     Theorem 1 (restart "random"), for convex losses and strongly convex f: E f(w+) - f* <= r (f(w) -
     f*) with r = 1/(mu s (1 - 2 L s) m) + 2 L s/(1 - 2 L s), s the step size, L = Lmax of the
     samples. With s = 1/(10 Lmax) and m = 50 Lmax/mu, r = 1/2. The last iterate is what is used in
-    practice.
+    practice. With importance sampling the mean of the L_j stands for Lmax (arXiv:1403.4699).
 
     Parameters
     ----------
@@ -59,7 +65,9 @@ class SVRG(FixedStep[State]):
         Steps of an epoch; None: 50 Lmax/mu, at most 2N/batch_size (two passes, which the paper's
         experiments take), and that if mu = 0.
     batch_size : int
-        Without replacement.
+    sampling : {"nice", "importance"}
+        Batches without replacement, or independent draws with probabilities L_j / sum_k L_k; see
+        `sampling`.
     restart : {"last", "random"}
         Options I and II of the paper.
 
@@ -77,17 +85,19 @@ class SVRG(FixedStep[State]):
 
     m: int | None = None
     batch_size: int = 1
+    sampling: Corrected = "nice"
     restart: Restart = "last"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.require_choice("sampling", CORRECTED)
         self.require_whole("m", "batch_size")
         self.require_choice("restart", RESTARTS)
 
     def theory(self, problem: Problem) -> SVRG:
         require_batch("SVRG", self.batch_size, problem.n_samples)
         self.require_convex(problem)
-        L, mu = problem.constants.L_sample_max, problem.constants.mu
+        L, mu = largest_smoothness(problem, self.sampling), problem.constants.mu
         m = self.m
         if m is None:
             m = math.ceil(2 * problem.n_samples / self.batch_size)
@@ -103,10 +113,10 @@ class SVRG(FixedStep[State]):
             raise self.unsettled("m")
         if linear_loops(self, problem, self.batch_size) is not None:
             return self.run(problem, state, key, ONE)[0]
-        idx = subset(key.fold(Purpose.SAMPLE), problem.n_samples, self.batch_size)
+        idx, weights = draw(problem, self.sampling, self.batch_size, key)
         problem.broadcast()
         problem.send_dense()
-        g = problem.sample_grad_difference(state.x, state.w, idx) + state.full
+        g = problem.sample_grad_difference(state.x, state.w, idx, weights) + state.full
         x = problem.prox(state.x - self.gamma * g, self.gamma)
         random = self.restart == "random"
         picked = pick_one(state.picked, state.x, key, self.m) if random else x
@@ -126,7 +136,8 @@ class SVRG(FixedStep[State]):
         if self.restart == "random":
             picks, rounds = until_pick(key, self.m, rounds)
             picked = state.x if picks else picked
-        x, lazy, done = corrected_steps(self, problem, state, key, rounds, b, limits.seconds)
+        batch = draw_rounds(problem, self.sampling, b, key, rounds)
+        x, lazy, done = corrected_steps(self, problem, state, batch, limits.seconds)
         if self.restart == "last":
             picked = x
         if rounds_to_end(key, self.m) == done:

@@ -140,13 +140,9 @@ class Problem(Messages):
 
     @cached_property
     def inner(self) -> InnerLoops:
-        """Compiled loops over samples; what they do is counted with `count_steps`."""
+        """Compiled loops over samples; they count with `count_steps`."""
         prox = ("none", 0.0, 0.0) if self.psi is None else self.psi.kernel
         return InnerLoops(self.oracle, prox)
-
-    def count_grads(self, sample_grads: float) -> None:
-        """One call, made elsewhere, for so many gradients of samples."""
-        self._count(sample_grads)
 
     def count_steps(self, steps: int, sample_grads: float) -> None:
         """Steps made elsewhere: each one call, so many gradients, a vector in each direction."""
@@ -159,19 +155,19 @@ class Problem(Messages):
 
     def value(self, x: Array) -> float:
         """f(x). Counts one call and no gradients."""
-        self._count(0)
+        self.count(0)
         x = self._point(x)
         known = self._last is not None and self._last.point == x.tobytes()
         return self._evaluate(x).value if known else float(self.oracle.value(x))
 
     def grad(self, x: Array) -> Array:
         """Gradient of f at x, shape (dim,), the mean of `worker_grads`. Counts n_samples."""
-        self._count(self.n_samples)
+        self.count(self.n_samples)
         return self._evaluate(x).grad
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         """F and its gradient at x. Counts n_samples gradients."""
-        self._count(self.n_samples)
+        self.count(self.n_samples)
         evaluation = self._evaluate(x)
         return evaluation.value, evaluation.grad
 
@@ -181,13 +177,13 @@ class Problem(Messages):
         Shape (dim,). Repeats count; weights (len(idx),) are 1 by default. Counts len(idx)
         gradients.
         """
-        self._count(len(idx))
+        self.count(len(idx))
         grad: Array = self.oracle.grad(self._point(x), idx, weights)
         return grad
 
     def sample_value_and_grad(self, x: Array, idx: Index) -> tuple[float, Array]:
         """Value and gradient of the mean over `idx`; counts as `sample_grad` does."""
-        self._count(len(idx))
+        self.count(len(idx))
         value, grad = self.oracle.value_and_grad(self._point(x), idx)
         return float(value), grad
 
@@ -196,38 +192,40 @@ class Problem(Messages):
 
         Shape (len(idx), dim). Counts as many gradients.
         """
-        self._count(self.n_samples if idx is None else len(idx))
+        self.count(self.n_samples if idx is None else len(idx))
         grads: Array = self.oracle.per_sample_grads(self._point(x), idx)
         return grads
 
-    def sample_grad_difference(self, x: Array, y: Array, idx: Index) -> Array:
-        """Mean over `idx` of grad f_j(x) - grad f_j(y), (dim,). Counts 2 len(idx) gradients."""
-        self._count(2 * len(idx))
-        grad: Array = self.oracle.grad(self._point(x), idx)
-        grad -= self.oracle.grad(self._point(y), idx)
+    def sample_grad_difference(
+        self, x: Array, y: Array, idx: Index, weights: Array | None = None
+    ) -> Array:
+        """`sample_grad` at x less that at y, (dim,). Counts 2 len(idx) gradients."""
+        self.count(2 * len(idx))
+        grad: Array = self.oracle.grad(self._point(x), idx, weights)
+        grad -= self.oracle.grad(self._point(y), idx, weights)
         return grad
 
     def partial_grad(self, x: Array, coords: Index) -> Array:
         """Entries `coords` of the gradient of f, (len(coords),). Counts that part of n_samples."""
-        self._count(self.n_samples * len(coords) / self.dim)
+        self.count(self.n_samples * len(coords) / self.dim)
         entries: Array = self.oracle.partial_grad(self._point(x), coords)
         return entries
 
     def hessian(self, x: Array) -> Array:
         """Hessian of f, (dim, dim). Counts dim n_samples gradients, one for each row."""
-        self._count(self.n_samples * self.dim)
+        self.count(self.n_samples * self.dim)
         hessian: Array = self.oracle.hessian(self._point(x))
         return hessian
 
     def hvp(self, x: Array, v: Array) -> Array:
         """Hessian of f at x times v, (dim,). Counts n_samples gradients: a pass over the data."""
-        self._count(self.n_samples)
+        self.count(self.n_samples)
         product: Array = self.oracle.hvp(self._point(x), self._point(v))
         return product
 
     def worker_grads(self, x: Array) -> Array:
         """Gradients of all f_i at x, shape (n_workers, dim). Counts n_samples gradients."""
-        self._count(self.n_samples)
+        self.count(self.n_samples)
         return self._evaluate(x).worker_grads
 
     def worker_sample_grads(self, x: Array, idx: Index) -> Array:
@@ -235,7 +233,7 @@ class Problem(Messages):
 
         Counts idx.size gradients.
         """
-        self._count(idx.size)
+        self.count(idx.size)
         grads: Array = self.oracle.worker_grads(self._point(x), idx=idx)
         return grads
 
@@ -244,7 +242,7 @@ class Problem(Messages):
 
         Counts twice as many gradients as samples.
         """
-        self._count(2 * (self.n_samples if idx is None else idx.size))
+        self.count(2 * (self.n_samples if idx is None else idx.size))
         points = self._point(x), self._point(y)
         differences: Array = self.oracle.worker_grad_differences(*points, idx)
         return differences
@@ -256,13 +254,13 @@ class Problem(Messages):
 
         From all samples of these workers, or estimates from idx[row]. Counts as many gradients.
         """
-        self._count(self._samples_of(workers) if idx is None else idx.size)
+        self.count(self._samples_of(workers) if idx is None else idx.size)
         grads: Array = self.oracle.local_grads(x, workers, idx)
         return grads
 
     def worker_hessians(self, x: Array) -> Array:
         """Hessians of all f_i at x, (n_workers, dim, dim). Counts dim n_samples gradients."""
-        self._count(self.n_samples * self.dim)
+        self.count(self.n_samples * self.dim)
         hessians: Array = self.oracle.worker_hessians(self._point(x))
         return hessians
 
@@ -271,7 +269,7 @@ class Problem(Messages):
 
         Counts dim gradients for each of their samples.
         """
-        self._count(self.dim * self._samples_of(workers))
+        self.count(self.dim * self._samples_of(workers))
         triangles: Array = self.oracle.worker_triangles(self._point(x), workers)
         return triangles
 
@@ -292,7 +290,7 @@ class Problem(Messages):
         `estimates`, (n_workers, dim (dim + 1)/2), grow by alpha times the messages, and `mean` by
         their share of it. Counts as `worker_triangles` does.
         """
-        self._count(self.dim * self._samples_of(workers))
+        self.count(self.dim * self._samples_of(workers))
         share = len(workers) / self.n_workers
         self.counters.bits_up += share * compressor.bits(len(mean), mean.dtype)
         draw = key.seed, key.round, key.purpose
@@ -373,7 +371,8 @@ class Problem(Messages):
         shards = self.oracle.shards
         return self.n_samples if workers is None else sum(len(shards[i]) for i in workers)
 
-    def _count(self, sample_grads: float) -> None:
+    def count(self, sample_grads: float) -> None:
+        """One question to the oracle, for so many gradients of samples."""
         self.counters.oracle_calls += 1
         self.counters.sample_grads += sample_grads
 

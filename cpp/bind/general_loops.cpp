@@ -70,30 +70,30 @@ class GeneralLoops {
     });
   }
 
-  std::int64_t svrg(nb::handle idx, double step_size, const ProxTuple& prox, nb::handle w,
+  std::int64_t svrg(nb::handle idx, nb::handle weights, double step_size, const ProxTuple& prox, nb::handle w,
                     nb::handle full, nb::handle x, double seconds) {
-    return run<std::int64_t>(idx, nb::none(), [&](auto& loops, const ReadSteps& read, auto zero) {
+    return run<std::int64_t>(idx, weights, [&](auto& loops, const ReadSteps& read, auto zero) {
       using T = decltype(zero);
       nb::object w_holder, full_holder;
       const T* snapshot = constant<T>(w, w_holder, "w");
       const T* gradient = constant<T>(full, full_holder, "full");
       T* point = vector<T>(x, d_, "x");
       return locked([&] {
-        return loops.svrg(read.steps, step_size, prox_from<T>(prox), Deadline(seconds), snapshot,
+        return loops.svrg(read.steps, step_size, reinterpret_cast<const T*>(read.weights), prox_from<T>(prox), Deadline(seconds), snapshot,
                           gradient, point);
       });
     });
   }
 
-  std::int64_t saga(nb::handle idx, double step_size, const ProxTuple& prox, nb::handle x,
+  std::int64_t saga(nb::handle idx, nb::handle weights, double step_size, const ProxTuple& prox, nb::handle x,
                     nb::handle table, nb::handle mean, double seconds) {
-    return run<std::int64_t>(idx, nb::none(), [&](auto& loops, const ReadSteps& read, auto zero) {
+    return run<std::int64_t>(idx, weights, [&](auto& loops, const ReadSteps& read, auto zero) {
       using T = decltype(zero);
       T* point = vector<T>(x, d_, "x");
       T* average = vector<T>(mean, d_, "mean");
       T* rows = reinterpret_cast<T*>(write_array(table, dtype_, Shape{samples_.n(), d_}, "table"));
       return locked([&] {
-        return loops.saga(read.steps, step_size, samples_.n(), prox_from<T>(prox),
+        return loops.saga(read.steps, step_size, reinterpret_cast<const T*>(read.weights), samples_.n(), prox_from<T>(prox),
                           Deadline(seconds), point, rows, average);
       });
     });
@@ -162,9 +162,9 @@ void bind_general_loops(nb::module_& m) {
            "threads"_a)
       .def("sgd", &GeneralLoops::sgd, "idx"_a, "weights"_a.none(), "step_sizes"_a, "prox"_a, "x"_a,
            "seconds"_a)
-      .def("svrg", &GeneralLoops::svrg, "idx"_a, "step_size"_a, "prox"_a, "w"_a, "full"_a, "x"_a,
+      .def("svrg", &GeneralLoops::svrg, "idx"_a, "weights"_a.none(), "step_size"_a, "prox"_a, "w"_a, "full"_a, "x"_a,
            "seconds"_a)
-      .def("saga", &GeneralLoops::saga, "idx"_a, "step_size"_a, "prox"_a, "x"_a, "table"_a,
+      .def("saga", &GeneralLoops::saga, "idx"_a, "weights"_a.none(), "step_size"_a, "prox"_a, "x"_a, "table"_a,
            "mean"_a, "seconds"_a)
       .def("sarah", &GeneralLoops::sarah, "idx"_a, "step_size"_a, "x"_a, "v"_a, "seconds"_a);
   m.def(

@@ -40,7 +40,7 @@ class LinearLoops {
       }
       model_ = LinearModel<T>::make(*loss, samples_.data(),
                                     samples_.data().csr.at(static_cast<std::size_t>(number)),
-                                    std::move(others));
+                                    others);
     });
   }
   LinearLoops(const LinearLoops&) = delete;

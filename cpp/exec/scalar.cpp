@@ -178,15 +178,34 @@ void ScalarProgram<T>::run(const T* const* inputs, T* const* outputs,
                            std::vector<T>& registers) const noexcept {
   T* r = registers.data();
   for (const Load& load : loads_) std::copy_n(inputs[load.input], load.count, r + load.first);
-#ifdef BUROPT_SCALAR_LOOP
-  for (const ScalarInstruction<T>& s : code_) s.run(r, &s);
-#else
-  code_.front().run(r, code_.data());
-#endif
+  run_registers(r);
   for (const Store& store : stores_) {
     T* out = outputs[store.output];
     for (const std::int32_t reg : store.registers) *out++ = r[reg];
   }
+}
+
+template <class T>
+void ScalarProgram<T>::run_registers(T* registers) const noexcept {
+#ifdef BUROPT_SCALAR_LOOP
+  for (const ScalarInstruction<T>& s : code_) s.run(registers, &s);
+#else
+  code_.front().run(registers, code_.data());
+#endif
+}
+
+template <class T>
+std::int32_t ScalarProgram<T>::input_register(std::int32_t k) const noexcept {
+  const auto load = std::find_if(loads_.begin(), loads_.end(),
+                                 [k](const Load& candidate) { return candidate.input == k; });
+  return load == loads_.end() ? -1 : load->first;
+}
+
+template <class T>
+std::int32_t ScalarProgram<T>::output_register(std::int32_t k) const noexcept {
+  const auto store = std::find_if(stores_.begin(), stores_.end(),
+                                  [k](const Store& candidate) { return candidate.output == k; });
+  return store->registers.front();
 }
 
 template class ScalarProgram<float>;

@@ -24,6 +24,12 @@ class ScalarProgram {
   /// inputs by graph input, outputs by graph output.
   void run(const T* const* inputs, T* const* outputs, std::vector<T>& registers) const noexcept;
 
+  /// For who keeps the numbers in the registers: where input k begins (-1: nobody reads it), where
+  /// the first number of output k is, and a run between the two.
+  std::int32_t input_register(std::int32_t k) const noexcept;
+  std::int32_t output_register(std::int32_t k) const noexcept;
+  void run_registers(T* registers) const noexcept;
+
   std::size_t n_instructions() const { return code_.size() - 1; }
 
  private:

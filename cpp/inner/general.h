@@ -52,34 +52,37 @@ class GeneralSteps {
   std::int64_t sgd(const Steps& steps, const double* step_sizes, const T* weights,
                    const Prox<T>& prox, const Deadline& deadline, T* x) {
     return repeat(steps, deadline, [&](std::int64_t t) {
-      grad(x, steps.of(t), steps.batch, weights == nullptr ? nullptr : weights + t * steps.batch,
-           g_.data());
+      grad(x, steps.of(t), steps.batch, at_step(weights, steps, t), g_.data());
       descend(step_sizes[t], prox, x);
     });
   }
 
   /// x <- prox(x - step (grad f_t(x) - grad f_t(w) + full)).
-  std::int64_t svrg(const Steps& steps, double step_size, const Prox<T>& prox,
+  std::int64_t svrg(const Steps& steps, double step_size, const T* weights, const Prox<T>& prox,
                     const Deadline& deadline, const T* w, const T* full, T* x) {
     return repeat(steps, deadline, [&](std::int64_t t) {
-      difference(x, w, steps.of(t), steps.batch);
+      difference(x, w, steps.of(t), steps.batch, at_step(weights, steps, t));
       for (std::int64_t j = 0; j < d_; ++j) g_[at(j)] += full[j];
       descend(step_size, prox, x);
     });
   }
 
   /// One sample a step: table (n, d) holds its gradients, mean (d,) their mean.
-  std::int64_t saga(const Steps& steps, double step_size, std::int64_t n, const Prox<T>& prox,
-                    const Deadline& deadline, T* x, T* table, T* mean) {
+  std::int64_t saga(const Steps& steps, double step_size, const T* weights, std::int64_t n,
+                    const Prox<T>& prox, const Deadline& deadline, T* x, T* table, T* mean) {
     const T count = static_cast<T>(n);
     return repeat(steps, deadline, [&](std::int64_t t) {
       T* row = table + *steps.of(t) * d_;
       grad(x, steps.of(t), 1, nullptr, h_.data());
+      const T weight = weights == nullptr ? T(1) : weights[t];
       for (std::int64_t j = 0; j < d_; ++j) {
-        const T change = h_[at(j)] - row[j];
-        g_[at(j)] = change + mean[j];
-        mean[j] += change / count;
+        old_[at(j)] = h_[at(j)] - row[j];
+        g_[at(j)] = weight * old_[at(j)];
         row[j] = h_[at(j)];
+      }
+      for (std::int64_t j = 0; j < d_; ++j) {
+        g_[at(j)] += mean[j];
+        mean[j] += old_[at(j)] / count;
       }
       descend(step_size, prox, x);
     });
@@ -91,7 +94,7 @@ class GeneralSteps {
       std::copy_n(x, d_, old_.data());
       std::copy_n(v, d_, g_.data());
       descend(step_size, {}, x);
-      difference(x, old_.data(), steps.of(t), steps.batch);
+      difference(x, old_.data(), steps.of(t), steps.batch, nullptr);
       for (std::int64_t j = 0; j < d_; ++j) v[j] += g_[at(j)];
     });
   }
@@ -99,6 +102,10 @@ class GeneralSteps {
  private:
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
   std::size_t size() const { return at(d_); }
+
+  static const T* at_step(const T* weights, const Steps& steps, std::int64_t t) noexcept {
+    return weights == nullptr ? nullptr : weights + t * steps.batch;
+  }
 
   template <class F>
   static std::int64_t repeat(const Steps& steps, const Deadline& deadline, const F& f) {
@@ -121,9 +128,10 @@ class GeneralSteps {
   }
 
   /// g <- grad f_t(x) - grad f_t(y).
-  void difference(const T* x, const T* y, const std::int64_t* idx, std::int64_t count) {
-    grad(x, idx, count, nullptr, g_.data());
-    grad(y, idx, count, nullptr, h_.data());
+  void difference(const T* x, const T* y, const std::int64_t* idx, std::int64_t count,
+                  const T* weights) {
+    grad(x, idx, count, weights, g_.data());
+    grad(y, idx, count, weights, h_.data());
     for (std::int64_t j = 0; j < d_; ++j) g_[at(j)] -= h_[at(j)];
   }
 

@@ -11,12 +11,24 @@
 
 namespace buropt {
 
-/// The regularizer, and the proximal operator that belongs to it.
+namespace detail {
+
 template <class T>
-struct Penalty {
-  T l2;
-  T l1;
+struct Two;
+template <>
+struct Two<float> {
+  using Type = float __attribute__((vector_size(8)));
 };
+template <>
+struct Two<double> {
+  using Type = double __attribute__((vector_size(16)));
+};
+
+}  // namespace detail
+
+/// An entry of two vectors side by side, which is loaded and stored at once.
+template <class T>
+using TwoOf = typename detail::Two<T>::Type;
 
 /// The samples and the slope phi'. Not for several threads at once: each has its own.
 template <class T>
@@ -33,11 +45,12 @@ class LinearModel {
 
   /// Nothing if phi cannot be computed number by number.
   static std::unique_ptr<LinearModel> make(const LinearLoss& loss, const Data& data,
-                                           const CsrData& features, std::vector<const T*> others) {
+                                           const CsrData& features,
+                                           const std::vector<const T*>& others) {
     auto program = ScalarProgram<T>::compile(*loss.slope);
     if (!program) return nullptr;
     return std::unique_ptr<LinearModel>(
-        new LinearModel(std::move(*program), data.n_samples, features, std::move(others)));
+        new LinearModel(std::move(*program), data.n_samples, features, others));
   }
 
   std::int64_t n_samples() const noexcept { return n_; }
@@ -59,81 +72,104 @@ class LinearModel {
       __builtin_prefetch(values);
       __builtin_prefetch(values + 8);
     }
-    for (const T* other : others_) __builtin_prefetch(other + i);
+    for (const Other& other : others_) __builtin_prefetch(other.numbers + i);
   }
   void prefetch_start(std::int64_t i) const noexcept {
     __builtin_prefetch(features_.row_starts + i);
   }
 
-  /// a'x, entry after entry.
+  /// a'x.
   T product(const Row& row, const T* x) const noexcept {
-    T sum = 0;
-    for (std::int64_t e = 0; e < row.size; ++e) sum += row.value(e) * x[row.columns[e]];
-    return sum;
+    return with_values(row, [&](auto value) {
+      T even = 0, odd = 0;  // so that additions do not wait for each other
+      std::int64_t e = 0;
+      for (; e + 2 <= row.size; e += 2) {
+        even += value(e) * x[row.columns[e]];
+        odd += value(e + 1) * x[row.columns[e + 1]];
+      }
+      if (e < row.size) even += value(e) * x[row.columns[e]];
+      return even + odd;
+    });
   }
-
-  /// a'p and a'q, in one order whatever comes before or after.
-  std::pair<T, T> products(const Row& row, const T* p, const T* q) const noexcept {
-    if (row.values == nullptr) return products(row, p, q, [](std::int64_t) { return T(1); });
-    return products(row, p, q, [&](std::int64_t e) { return row.values[e]; });
+  /// a'p and a'q of interleaved vectors.
+  TwoOf<T> product(const Row& row, const TwoOf<T>* pq) const noexcept {
+    return with_values(row, [&](auto value) {
+      TwoOf<T> sums[4] = {};
+      std::int64_t e = 0;
+      for (; e + 4 <= row.size; e += 4) {
+        for (int k = 0; k < 4; ++k) sums[k] += value(e + k) * pq[row.columns[e + k]];
+      }
+      for (; e < row.size; ++e) sums[0] += value(e) * pq[row.columns[e]];
+      return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    });
   }
-  /// p += c a and q += e a.
-  void add(const Row& row, T c, T e, T* p, T* q) const noexcept {
-    for (std::int64_t k = 0; k < row.size; ++k) {
-      const std::int32_t j = row.columns[k];
-      p[j] += c * row.value(k);
-      q[j] += e * row.value(k);
-    }
-  }
+  /// p += c a.
   void add(const Row& row, T c, T* p) const noexcept {
-    for (std::int64_t k = 0; k < row.size; ++k) p[row.columns[k]] += c * row.value(k);
+    with_values(row, [&](auto value) {
+      for (std::int64_t e = 0; e < row.size; ++e) p[row.columns[e]] += c * value(e);
+      return 0;
+    });
+  }
+  /// p += c a and q += f a, interleaved.
+  void add(const Row& row, T c, T f, TwoOf<T>* pq) const noexcept {
+    const TwoOf<T> factors = {c, f};
+    with_values(row, [&](auto value) {
+      for (std::int64_t e = 0; e < row.size; ++e) pq[row.columns[e]] += factors * value(e);
+      return 0;
+    });
   }
 
   /// phi'(z) of sample i.
   T slope(std::int64_t i, T z) noexcept {
-    arguments_[0] = &z;
-    for (std::size_t k = 0; k < others_.size(); ++k) arguments_[k + 1] = others_[k] + i;
-    T result;
-    T* out = &result;
-    program_.run(arguments_.data(), &out, registers_);
-    return result;
+    T* registers = registers_.data();
+    registers[z_] = z;
+    for (const Other& other : others_) registers[other.place] = other.numbers[i];
+    program_.run_registers(registers);
+    return registers[slope_];
   }
 
  private:
+  /// f(value of entry e), a loop for rows of ones and one for others.
   template <class F>
-  static std::pair<T, T> products(const Row& row, const T* p, const T* q, F value) noexcept {
-    // Two sums each, so that additions do not wait for each other.
-    T p0 = 0, p1 = 0, q0 = 0, q1 = 0;
-    std::int64_t e = 0;
-    for (; e + 2 <= row.size; e += 2) {
-      const std::int32_t i = row.columns[e], j = row.columns[e + 1];
-      p0 += value(e) * p[i];
-      p1 += value(e + 1) * p[j];
-      q0 += value(e) * q[i];
-      q1 += value(e + 1) * q[j];
-    }
-    if (e < row.size) {
-      p0 += value(e) * p[row.columns[e]];
-      q0 += value(e) * q[row.columns[e]];
-    }
-    return {p0 + p1, q0 + q1};
+  static auto with_values(const Row& row, const F& f) noexcept {
+    if (row.values == nullptr) return f([](std::int64_t) { return T(1); });
+    return f([&](std::int64_t e) { return row.values[e]; });
   }
 
+  /// Numbers of the samples (n,), and the register that takes them.
+  struct Other {
+    const T* numbers;
+    std::size_t place;
+  };
+
   LinearModel(ScalarProgram<T> program, std::int64_t n, const CsrData& features,
-              std::vector<const T*> others)
+              const std::vector<const T*>& others)
       : program_(std::move(program)),
         registers_(program_.new_registers()),
         n_(n),
         features_(features),
-        others_(std::move(others)),
-        arguments_(others_.size() + 1) {}
+        z_(place_of(0)),
+        slope_(static_cast<std::size_t>(program_.output_register(0))) {
+    for (std::size_t k = 0; k < others.size(); ++k) {
+      others_.push_back({others[k], place_of(static_cast<std::int32_t>(k) + 1)});
+    }
+  }
+
+  /// The register of an input; one of its own where nobody reads it.
+  std::size_t place_of(std::int32_t input) {
+    const std::int32_t place = program_.input_register(input);
+    if (place >= 0) return static_cast<std::size_t>(place);
+    registers_.push_back(T(0));
+    return registers_.size() - 1;
+  }
 
   ScalarProgram<T> program_;
   std::vector<T> registers_;
   std::int64_t n_;
   CsrData features_;
-  std::vector<const T*> others_;
-  std::vector<const T*> arguments_;
+  std::size_t z_;
+  std::size_t slope_;
+  std::vector<Other> others_;
 };
 
 }  // namespace buropt

@@ -55,6 +55,36 @@ void separate(std::int64_t d, const Scales& s, const T* p, const T* q, T* x, T* 
   }
 }
 
+/// Two vectors side by side while a kernel works on them, and apart again at its end.
+template <class T>
+class Interleaved {
+ public:
+  Interleaved(std::int64_t d, const T* p, const T* q) : pairs_(static_cast<std::size_t>(d)) {
+    for (std::size_t j = 0; j < pairs_.size(); ++j) pairs_[j] = TwoOf<T>{p[j], q[j]};
+  }
+
+  TwoOf<T>* data() noexcept { return pairs_.data(); }
+  /// p <- a p + b q.
+  void combine(const Scales& s) noexcept {
+    const auto a = static_cast<T>(s.a), b = static_cast<T>(s.b);
+    for (TwoOf<T>& pair : pairs_) pair[0] = a * pair[0] + b * pair[1];
+  }
+  /// p <- p + b q, q <- a q.
+  void separate(const Scales& s) noexcept {
+    const auto a = static_cast<T>(s.a), b = static_cast<T>(s.b);
+    for (TwoOf<T>& pair : pairs_) pair = TwoOf<T>{pair[0] + b * pair[1], a * pair[1]};
+  }
+  void copy_first(T* p) const noexcept {
+    for (std::size_t j = 0; j < pairs_.size(); ++j) p[j] = pairs_[j][0];
+  }
+  void copy_second(T* q) const noexcept {
+    for (std::size_t j = 0; j < pairs_.size(); ++j) q[j] = pairs_[j][1];
+  }
+
+ private:
+  std::vector<TwoOf<T>> pairs_;
+};
+
 /// Where SGD has nothing to add, SVRG the slopes at the snapshot, and SAGA its table: `slopes` (n,)
 /// or nullptr; q (d,) is their mean gradient, 0 for SGD.
 enum class Correction { none, anchor, table };
@@ -74,6 +104,7 @@ std::int64_t corrected_steps(LinearModel<T>& model, std::int64_t d, const Steps&
   const double share = 1.0 / static_cast<double>(steps.batch);
   const double part = 1.0 / static_cast<double>(model.n_samples());
   const Ahead<LinearModel<T>> ahead(model, steps, slopes);
+  Interleaved<T> both(d, p, q);
   std::int64_t t = 0;
   while (t < steps.count) {
     const std::int64_t* samples = steps.of(t);
@@ -84,8 +115,8 @@ std::int64_t corrected_steps(LinearModel<T>& model, std::int64_t d, const Steps&
       if constexpr (kind == Correction::none) {
         z = static_cast<T>(s.a) * model.product(model.row(i), p);
       } else {
-        const auto [zp, zq] = model.products(model.row(i), p, q);
-        z = static_cast<T>(s.a) * zp + static_cast<T>(s.b) * zq;
+        const TwoOf<T> products = model.product(model.row(i), both.data());
+        z = static_cast<T>(s.a) * products[0] + static_cast<T>(s.b) * products[1];
       }
       const T slope = model.slope(i, z);
       T& change = changes[static_cast<std::size_t>(k)];
@@ -103,18 +134,26 @@ std::int64_t corrected_steps(LinearModel<T>& model, std::int64_t d, const Steps&
       if constexpr (kind == Correction::table) {
         // q has its new value in x already, so p gives back what that is too much.
         model.add(model.row(i), static_cast<T>((into_p * weight - part * s.b / s.a) * change),
-                  static_cast<T>(part * change), p, q);
+                  static_cast<T>(part * change), both.data());
+      } else if constexpr (kind == Correction::anchor) {
+        model.add(model.row(i), static_cast<T>(into_p * weight * change), T(0), both.data());
       } else {
         model.add(model.row(i), static_cast<T>(into_p * weight * change), p);
       }
     }
     ++t;
     if (++s.since == flush) {
-      combine(d, s, p, q, p);
+      if constexpr (kind == Correction::none) {
+        combine(d, s, p, q, p);
+      } else {
+        both.combine(s);
+      }
       s = {1, 0, 0};
     }
     if (t % kLook == 0 && deadline.has_passed()) break;
   }
+  if constexpr (kind != Correction::none) both.copy_first(p);
+  if constexpr (kind == Correction::table) both.copy_second(q);
   return t;
 }
 
@@ -129,6 +168,7 @@ std::int64_t recursive_steps(LinearModel<T>& model, std::int64_t d, const Steps&
   std::vector<T> changes(static_cast<std::size_t>(steps.batch));
   const double share = 1.0 / static_cast<double>(steps.batch);
   const Ahead<LinearModel<T>> ahead(model, steps, nullptr);
+  Interleaved<T> both(d, p, q);
   std::int64_t t = 0;
   while (t < steps.count) {
     const std::int64_t* samples = steps.of(t);
@@ -138,21 +178,24 @@ std::int64_t recursive_steps(LinearModel<T>& model, std::int64_t d, const Steps&
     for (std::int64_t k = 0; k < steps.batch; ++k) {
       const std::int64_t i = samples[k];
       ahead.fetch(t, k);
-      const auto [zp, zq] = model.products(model.row(i), p, q);
-      changes[static_cast<std::size_t>(k)] = model.slope(i, zp + static_cast<T>(s.b) * zq) -
-                                             model.slope(i, zp + static_cast<T>(before) * zq);
+      const TwoOf<T> z = model.product(model.row(i), both.data());
+      changes[static_cast<std::size_t>(k)] = model.slope(i, z[0] + static_cast<T>(s.b) * z[1]) -
+                                             model.slope(i, z[0] + static_cast<T>(before) * z[1]);
     }
     for (std::int64_t k = 0; k < steps.batch; ++k) {
       const double into_q = share / s.a * changes[static_cast<std::size_t>(k)];
-      model.add(model.row(samples[k]), static_cast<T>(-s.b * into_q), static_cast<T>(into_q), p, q);
+      model.add(model.row(samples[k]), static_cast<T>(-s.b * into_q), static_cast<T>(into_q),
+                both.data());
     }
     ++t;
     if (++s.since == flush) {
-      separate(d, s, p, q, p, q);
+      both.separate(s);
       s = {1, 0, 0};
     }
     if (t % kLook == 0 && deadline.has_passed()) break;
   }
+  both.copy_first(p);
+  both.copy_second(q);
   return t;
 }
 

@@ -32,8 +32,8 @@ class Ahead {
   /// To be called before sample k of step t.
   void fetch(std::int64_t t, std::int64_t k) const noexcept {
     const std::int64_t now = t * steps_.batch + k;
-    const std::int64_t soon = steps_.idx[std::min(now + 4, last_)];
-    model_.prefetch_start(steps_.idx[std::min(now + 8, last_)]);
+    const std::int64_t soon = steps_.idx[std::min(now + 8, last_)];
+    model_.prefetch_start(steps_.idx[std::min(now + 16, last_)]);
     model_.prefetch(soon);
     if (numbers_ != nullptr) __builtin_prefetch(numbers_ + soon);
   }
