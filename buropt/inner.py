@@ -80,23 +80,25 @@ class LinearLoops:
         self.dim = oracle.dim
         self.n_samples = oracle.n_samples
         self.dtype = oracle.dtype
-        self.core: _core.LinearLoops = oracle._linear_loops()
+        self.core, self._model = oracle._linear_loops()
         self._anchor: tuple[bytes, Array] | None = None
 
     def slopes(self, x: Array) -> tuple[Array, Array]:
         """Slopes phi'(a_j'x), shape (N,), and their mean gradient, shape (dim,), at x (dim,)."""
-        slopes, mean = np.empty(self.n_samples, self.dtype), np.empty(self.dim, self.dtype)
-        self.core.slopes(x, slopes)
+        slopes = self._model.slopes(x)
+        return slopes, self.mean_gradient(slopes)
+
+    def mean_gradient(self, slopes: Array) -> Array:
+        """The mean over all samples of slope_j a_j, (dim,), of slopes (N,)."""
+        mean = np.empty(self.dim, self.dtype)
         self.core.mean_gradient(slopes, mean)
-        return slopes, mean
+        return mean
 
     def anchor(self, w: Array) -> Array:
         """The slopes at a snapshot, (N,); those of the last one are kept. Do not change them."""
         point = w.tobytes()
         if self._anchor is None or self._anchor[0] != point:
-            slopes = np.empty(self.n_samples, self.dtype)
-            self.core.slopes(w, slopes)
-            self._anchor = point, slopes
+            self._anchor = point, self._model.slopes(w)
         return self._anchor[1]
 
     def point(self, lazy: Lazy, step_size: float, l2: float, l1: float) -> Array:

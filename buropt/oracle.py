@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -23,6 +23,9 @@ from buropt.oracle_data import OracleData, check_real, nbytes, read_data, read_s
 from buropt.oracle_entries import OracleEntries
 from buropt.oracle_workers import OracleWorkers
 from buropt.tree import check_plain, flatten
+
+if TYPE_CHECKING:
+    from buropt.linear_model import LinearModel
 
 __all__ = ["Oracle", "compile"]
 
@@ -287,20 +290,21 @@ class Oracle(OracleEntries, OracleWorkers):
 
         write_oracle(path, self._parts(), data)
 
-    def _linear_loops(self) -> _core.LinearLoops:
-        """The core of `LinearLoops`."""
+    def _linear_loops(self) -> tuple[_core.LinearLoops, LinearModel]:
+        """The core of `LinearLoops`, and the slopes of all samples."""
         roles, dense, csr = self._objective.sources(self._samples)
         first = len(self._spec.offsets)
         sources = [(kind, k) for kind, k, _ in roles[first : first + len(self._samples.arrays)]]
         graph = self._objective.functions.graph
         loops = _core.LinearLoops(graph, sources, dense, csr, self.n_samples)
-        if not loops.applies or self._weights is not None:
+        model = self._linear_model
+        if not loops.applies or model is None or self._weights is not None:
             raise ValueError(
                 "LinearLoops needs an unweighted loss phi(a @ x, ...) of one CSR row a and of "
                 "numbers, one parameter vector x, and no other use of either; for other losses "
                 "take oracle.grad(x, idx) or oracle.step"
             )
-        return loops
+        return loops, model
 
     def _general_loops(self, weighted: bool) -> _core.GeneralLoops:
         """The core of the inner loops of any loss."""

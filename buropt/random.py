@@ -169,6 +169,19 @@ class Key:
         _core.random_integers(self.seed, self.round, purpose, low, high - low, out, rounds)
         return out
 
+    def proportional(self, rounds: int, ends: NDArray[np.float64], size: int) -> NDArray[np.int64]:
+        """Independent i of this and the following rounds, (rounds, size), with probabilities.
+
+        These are proportional to the differences of `ends`, which is the sum of all before and i.
+        """
+        if size == 1:
+            points = self.uniforms(rounds) * ends[-1]
+        else:  # the same numbers, of which a round has more than one
+            points = self.integers_of_rounds(rounds, 0, 2**53, size) * (ends[-1] / 2**53)
+        out = np.empty((rounds, size), _INT64)
+        _core.find_places(ends, points, out)
+        return out
+
     def uniforms(self, rounds: int) -> NDArray[np.float64]:
         """What `uniform` gives in this and the following rounds, (rounds,)."""
         out = np.empty(rounds)

@@ -19,6 +19,7 @@ from buropt.budget import Budget, Limits
 from buropt.inner import ridge_weight
 from buropt.loop import Interruption, minimize
 from buropt.optim import LSVRG, PAGE, SAGA, SARAH, SGD, SVRG, Optimizer
+from buropt.optim.sampling import proportional, subset
 from buropt.optim.schedules import Decreasing
 from buropt.problems import Problem, logistic, nonconvex_logistic
 from buropt.prox import L1, Ball, Box, ElasticNet
@@ -232,14 +233,15 @@ def test_a_ridge_is_known_however_it_is_written(regularizer: Any, weight: float 
 
 @pytest.mark.parametrize(("n", "size"), [(1, 1), (5, 1), (5, 2), (5, 5), (100, 7), (9, 8)])
 def test_draws_of_many_rounds(n: int, size: int) -> None:
-    from buropt.optim.sampling import subset
-
     key = Key(3, 2**32 - 20, 3)
     rounds = key.subsets(70, n, size)
     integers = key.integers_of_rounds(70, -2, n, size)
     uniforms = key.uniforms(70)
+    scores = np.random.default_rng(0).exponential(size=n) ** 4
+    drawn = key.proportional(70, np.cumsum(scores), size)
     for k in range(70):
         one = key.at(key.round + k)
         np.testing.assert_array_equal(rounds[k], subset(one, n, size))
         np.testing.assert_array_equal(integers[k], one.integers(-2, n, size))
         assert uniforms[k] == one.uniform()
+        np.testing.assert_array_equal(drawn[k], proportional(one, scores, size))

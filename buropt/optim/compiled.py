@@ -60,6 +60,16 @@ def can_run(method: FixedStep[Any], problem: Problem, batch_size: int) -> bool:
     return linear is not None or problem.inner.has_general
 
 
+def snapshot_gradient(method: FixedStep[Any], problem: Problem, w: Array, batch_size: int) -> Array:
+    """The gradient of f at a snapshot; counted. Linear models take it from the slopes there."""
+    linear = linear_loops(method, problem, batch_size)
+    if linear is None:
+        return problem.grad(w)
+    problem.count(problem.n_samples)
+    full: Array = linear.mean_gradient(linear.anchor(w)) + (problem.inner.l2 or 0.0) * w
+    return full
+
+
 def rounds_within(limits: Limits, problem: Problem, sample_grads: float, batch_size: int) -> int:
     """Iterations up to the first limit, of a vector up and so many gradients each; at least 1."""
     rounds = min(

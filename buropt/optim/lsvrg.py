@@ -12,6 +12,7 @@ from buropt.optim.compiled import (
     corrected_steps,
     linear_loops,
     rounds_within,
+    snapshot_gradient,
     until_coin,
 )
 from buropt.optim.sampling import (
@@ -94,11 +95,12 @@ class LSVRG(FixedStep[State]):
         require_batch("LSVRG", self.batch_size, problem.n_samples)
         self.require_convex(problem)
         p = self.batch_size / problem.n_samples if self.p is None else self.p
-        return self.settled(problem, variance_reduced_step(problem, self.batch_size, self.sampling), p=p)
+        step_size = variance_reduced_step(problem, self.batch_size, self.sampling)
+        return self.settled(problem, step_size, p=p)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
         problem.send_dense()
-        return State(x0, x0, problem.grad(x0))
+        return State(x0, x0, snapshot_gradient(self, problem, x0, self.batch_size))
 
     def step(self, problem: Problem, state: State, key: Key) -> State:
         if self.p is None:
@@ -131,12 +133,10 @@ class LSVRG(FixedStep[State]):
 
     def _moved(self, problem: Problem, x: Array, w: Array) -> State:
         problem.send_dense()
-        return State(x, w, problem.grad(w))
+        return State(x, w, snapshot_gradient(self, problem, w, self.batch_size))
 
 
-def variance_reduced_step(
-    problem: Problem, batch_size: int, sampling: Corrected = "nice"
-) -> float:
+def variance_reduced_step(problem: Problem, batch_size: int, sampling: Corrected = "nice") -> float:
     """1/(2 Ls + 4 c Lmax): the step of L-SVRG and SAGA with batches, by the unified theory.
 
     With E|g|^2 <= 4 Ls (f - f*) + 2 c sigma^2, and sigma^2 of contraction 1 - rho and inflow 2 rho

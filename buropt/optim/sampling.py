@@ -91,8 +91,7 @@ def draw_by_smoothness(
 ) -> Batch:
     """Independent draws with probabilities (1 - uniform) L_j / sum_k L_k + uniform / N."""
     scores = smoothness_scores(problem, uniform)
-    numbers = key.fold(Purpose.SAMPLE).integers_of_rounds(rounds, 0, 2**53, batch_size)
-    idx = places(np.cumsum(scores), numbers)
+    idx = key.fold(Purpose.SAMPLE).proportional(rounds, np.cumsum(scores), batch_size)
     weights = np.mean(scores) / scores[idx]
     return Batch(idx, weights.astype(problem.x0.dtype))
 
@@ -173,13 +172,9 @@ def subset(key: Key, n: int, size: int) -> Index:
 
 def proportional(key: Key, weights: NDArray[np.float64], size: int) -> Index:
     """Independent draws, (size,), of j with probability weights[j] / sum(weights)."""
-    return places(np.cumsum(weights), key.integers(0, 2**53, size))
-
-
-def places(ends: NDArray[np.float64], numbers: Index) -> Index:
-    """Where numbers below 2**53 fall among intervals that end so, scaled to the last end."""
-    points = numbers * (ends[-1] / 2**53)
-    drawn: Index = np.minimum(np.searchsorted(ends, points, side="right"), len(ends) - 1)
+    ends: NDArray[np.float64] = np.cumsum(weights)
+    points = key.integers(0, 2**53, size) * (ends[-1] / 2**53)
+    drawn: Index = np.minimum(np.searchsorted(ends, points, side="right"), len(weights) - 1)
     return drawn
 
 

@@ -14,6 +14,7 @@ from buropt.optim.compiled import (
     linear_loops,
     rounds_to_end,
     rounds_within,
+    snapshot_gradient,
     until_pick,
 )
 from buropt.optim.epochs import RESTARTS, Restart, is_last, pick_one
@@ -106,7 +107,7 @@ class SVRG(FixedStep[State]):
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
         problem.send_dense()
-        return State(x0, x0, problem.grad(x0), x0)
+        return State(x0, x0, snapshot_gradient(self, problem, x0, self.batch_size), x0)
 
     def step(self, problem: Problem, state: State, key: Key) -> State:
         if self.m is None:
@@ -147,4 +148,4 @@ class SVRG(FixedStep[State]):
     def _restarted(self, problem: Problem, w: Array) -> State:
         problem.broadcast()
         problem.send_dense()
-        return State(w, w, problem.grad(w), w)
+        return State(w, w, snapshot_gradient(self, problem, w, self.batch_size), w)

@@ -305,7 +305,7 @@ class Problem(Messages):
         A compressor that chooses entries before they exist is given no others, where that is
         quicker. Counts n_samples gradients, those at x: the workers keep those at y.
         """
-        self._count(self.n_samples)
+        self.count(self.n_samples)
         x, y = self._point(x), self._point(y)
         if isinstance(compressor, Chooser) and self.oracle.has_quick_entries:
             choice = compressor.choose(self.dim, key, self.n_workers)

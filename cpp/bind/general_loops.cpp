@@ -70,8 +70,8 @@ class GeneralLoops {
     });
   }
 
-  std::int64_t svrg(nb::handle idx, nb::handle weights, double step_size, const ProxTuple& prox, nb::handle w,
-                    nb::handle full, nb::handle x, double seconds) {
+  std::int64_t svrg(nb::handle idx, nb::handle weights, double step_size, const ProxTuple& prox,
+                    nb::handle w, nb::handle full, nb::handle x, double seconds) {
     return run<std::int64_t>(idx, weights, [&](auto& loops, const ReadSteps& read, auto zero) {
       using T = decltype(zero);
       nb::object w_holder, full_holder;
@@ -79,22 +79,23 @@ class GeneralLoops {
       const T* gradient = constant<T>(full, full_holder, "full");
       T* point = vector<T>(x, d_, "x");
       return locked([&] {
-        return loops.svrg(read.steps, step_size, reinterpret_cast<const T*>(read.weights), prox_from<T>(prox), Deadline(seconds), snapshot,
-                          gradient, point);
+        return loops.svrg(read.steps, step_size, reinterpret_cast<const T*>(read.weights),
+                          prox_from<T>(prox), Deadline(seconds), snapshot, gradient, point);
       });
     });
   }
 
-  std::int64_t saga(nb::handle idx, nb::handle weights, double step_size, const ProxTuple& prox, nb::handle x,
-                    nb::handle table, nb::handle mean, double seconds) {
+  std::int64_t saga(nb::handle idx, nb::handle weights, double step_size, const ProxTuple& prox,
+                    nb::handle x, nb::handle table, nb::handle mean, double seconds) {
     return run<std::int64_t>(idx, weights, [&](auto& loops, const ReadSteps& read, auto zero) {
       using T = decltype(zero);
       T* point = vector<T>(x, d_, "x");
       T* average = vector<T>(mean, d_, "mean");
       T* rows = reinterpret_cast<T*>(write_array(table, dtype_, Shape{samples_.n(), d_}, "table"));
       return locked([&] {
-        return loops.saga(read.steps, step_size, reinterpret_cast<const T*>(read.weights), samples_.n(), prox_from<T>(prox),
-                          Deadline(seconds), point, rows, average);
+        return loops.saga(read.steps, step_size, reinterpret_cast<const T*>(read.weights),
+                          samples_.n(), prox_from<T>(prox), Deadline(seconds), point, rows,
+                          average);
       });
     });
   }
@@ -162,10 +163,10 @@ void bind_general_loops(nb::module_& m) {
            "threads"_a)
       .def("sgd", &GeneralLoops::sgd, "idx"_a, "weights"_a.none(), "step_sizes"_a, "prox"_a, "x"_a,
            "seconds"_a)
-      .def("svrg", &GeneralLoops::svrg, "idx"_a, "weights"_a.none(), "step_size"_a, "prox"_a, "w"_a, "full"_a, "x"_a,
-           "seconds"_a)
-      .def("saga", &GeneralLoops::saga, "idx"_a, "weights"_a.none(), "step_size"_a, "prox"_a, "x"_a, "table"_a,
-           "mean"_a, "seconds"_a)
+      .def("svrg", &GeneralLoops::svrg, "idx"_a, "weights"_a.none(), "step_size"_a, "prox"_a, "w"_a,
+           "full"_a, "x"_a, "seconds"_a)
+      .def("saga", &GeneralLoops::saga, "idx"_a, "weights"_a.none(), "step_size"_a, "prox"_a, "x"_a,
+           "table"_a, "mean"_a, "seconds"_a)
       .def("sarah", &GeneralLoops::sarah, "idx"_a, "step_size"_a, "x"_a, "v"_a, "seconds"_a);
   m.def(
       "random_subsets",
@@ -177,6 +178,17 @@ void bind_general_loops(nb::module_& m) {
       },
       "seed"_a, "round"_a, "purpose"_a, "n"_a, "out"_a,
       "Fill the rows of out with uniform subsets of 0 .. n - 1, one for each round.");
+  m.def(
+      "find_places",
+      [](nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu> ends,
+         nb::ndarray<const double, nb::c_contig, nb::device::cpu> points,
+         nb::ndarray<std::int64_t, nb::c_contig, nb::device::cpu> out) {
+        const nb::gil_scoped_release release;
+        find_places(ends.data(), static_cast<std::int64_t>(ends.size()), points.data(),
+                    static_cast<std::int64_t>(out.size()), out.data());
+      },
+      "ends"_a, "points"_a, "out"_a,
+      "For each point, below the last of the ascending ends, the first i with ends[i] > point.");
   m.def(
       "random_uniforms",
       [](std::uint64_t seed, std::uint64_t round, std::uint32_t purpose,

@@ -38,9 +38,8 @@ class LinearLoops {
             static_cast<std::size_t>(sources.at(static_cast<std::size_t>(other) - 1).second);
         others.push_back(reinterpret_cast<const T*>(samples_.data().dense.at(source).values));
       }
-      model_ = LinearModel<T>::make(*loss, samples_.data(),
-                                    samples_.data().csr.at(static_cast<std::size_t>(number)),
-                                    others);
+      model_ = LinearModel<T>::make(
+          *loss, samples_.data(), samples_.data().csr.at(static_cast<std::size_t>(number)), others);
     });
   }
   LinearLoops(const LinearLoops&) = delete;
@@ -124,18 +123,6 @@ class LinearLoops {
     });
   }
 
-  /// Slopes (n,) at x.
-  void slopes(nb::handle x, nb::handle slopes) {
-    run([&](auto& model) {
-      using T = typename std::remove_cvref_t<decltype(model)>::Number;
-      const T* point = vector<T>(x, d_, "x");
-      T* out = vector<T>(slopes, samples_.n(), "slopes");
-      return locked([&] {
-        slopes_at<T>(model, point, out);
-        return 0;
-      });
-    });
-  }
   /// Mean gradient (d,) of slopes (n,).
   void mean_gradient(nb::handle slopes, nb::handle mean) {
     run([&](auto& model) {
@@ -238,7 +225,6 @@ void bind_inner(nb::module_& m) {
            "made"_a, "x"_a)
       .def("point_and_estimate", &LinearLoops::point_and_estimate, "p"_a, "q"_a, "scales"_a, "x"_a,
            "v"_a)
-      .def("slopes", &LinearLoops::slopes, "x"_a, "slopes"_a)
       .def("mean_gradient", &LinearLoops::mean_gradient, "slopes"_a, "mean"_a);
 }
 

@@ -9,11 +9,12 @@
 
 namespace buropt {
 
-/// The first two words of the stream of rounds that follow each other. The blocks of Philox do not
-/// depend on each other, so that the compiler works on many of them at once.
+/// The first four words of the streams of rounds that follow each other. The blocks of Philox do
+/// not depend on each other, so that the compiler works on many of them at once.
 class FirstWords {
  public:
   static constexpr std::size_t kRounds = 32;
+  static constexpr std::size_t kWords = 4;
 
   /// key: of the first of kRounds rounds.
   explicit FirstWords(const RandomKey& key) noexcept {
@@ -39,43 +40,36 @@ class FirstWords {
       low += 0x9E3779B9u;
       high += 0xBB67AE85u;
     }
-    std::copy_n(counter[0], kRounds, first_);
-    std::copy_n(counter[1], kRounds, second_);
+    for (std::size_t k = 0; k < kWords; ++k) std::copy_n(counter[k], kRounds, words_[k]);
   }
 
-  std::uint32_t first(std::size_t i) const noexcept { return first_[i]; }
+  /// Word k of round i.
+  std::uint32_t word(std::size_t k, std::size_t i) const noexcept { return words_[k][i]; }
   /// What RandomStream::uniform gives in round i.
   double uniform(std::size_t i) const noexcept {
-    const std::uint64_t word = first_[i] | std::uint64_t{second_[i]} << 32;
+    const std::uint64_t word = words_[0][i] | std::uint64_t{words_[1][i]} << 32;
     return static_cast<double>(word >> 11) * 0x1p-53;
   }
 
  private:
-  std::uint32_t first_[kRounds];
-  std::uint32_t second_[kRounds];
+  std::uint32_t words_[kWords][kRounds];
 };
 
 inline RandomKey later(const RandomKey& key, std::uint64_t rounds) noexcept {
   return {key.seed, key.round + rounds, key.purpose};
 }
 
-/// One number of 0 .. n - 1 in each of count rounds, n below 2^32.
-inline void draw_one_each(const RandomKey& key, std::uint32_t n, std::int64_t count,
-                          std::int64_t* out) noexcept {
-  constexpr auto kRounds = static_cast<std::int64_t>(FirstWords::kRounds);
-  for (std::int64_t begin = 0; begin < count; begin += kRounds) {
-    const auto first = static_cast<std::uint64_t>(begin);
-    const FirstWords words(later(key, first));
-    const std::int64_t rounds = std::min(kRounds, count - begin);
-    for (std::int64_t i = 0; i < rounds; ++i) {
-      const std::uint64_t product = std::uint64_t{words.first(static_cast<std::size_t>(i))} * n;
-      out[begin + i] = static_cast<std::int64_t>(product >> 32);
-      if (static_cast<std::uint32_t>(product) < n) [[unlikely]] {
-        // Perhaps one of the words that are thrown away.
-        RandomStream stream(later(key, first + static_cast<std::uint64_t>(i)), kServer);
-        out[begin + i] = stream.below(n);
-      }
-    }
+/// The first `size` distinct numbers of 0 .. n - 1 of a round's stream; seen (n,) holds for each
+/// number the last mark that it was drawn with.
+inline void draw_distinct(const RandomKey& key, std::int64_t n, std::int64_t size,
+                          std::int64_t mark, std::vector<std::int64_t>& seen, std::int64_t* out) {
+  seen.resize(static_cast<std::size_t>(n), -1);
+  RandomStream stream(key, kServer);
+  for (std::int64_t k = 0; k < size;) {
+    const auto j = static_cast<std::int64_t>(stream.below64(static_cast<std::uint64_t>(n)));
+    if (seen[static_cast<std::size_t>(j)] == mark) continue;
+    seen[static_cast<std::size_t>(j)] = mark;
+    out[k++] = j;
   }
 }
 
@@ -83,20 +77,33 @@ inline void draw_one_each(const RandomKey& key, std::uint32_t n, std::int64_t co
 /// distinct numbers of the round's stream; of more than half of all, what its complement leaves.
 inline void draw_subsets(const RandomKey& key, std::int64_t n, std::int64_t size,
                          std::int64_t count, std::int64_t* out) {
-  if (size == 1 && n <= 0xFFFFFFFF) {
-    draw_one_each(key, static_cast<std::uint32_t>(n), count, out);
+  constexpr auto kRounds = static_cast<std::int64_t>(FirstWords::kRounds);
+  std::vector<std::int64_t> seen;
+  const auto round = [&](std::int64_t t) { return later(key, static_cast<std::uint64_t>(t)); };
+  if (size <= static_cast<std::int64_t>(FirstWords::kWords) && (2 * size <= n || size == 1) &&
+      n <= 0xFFFFFFFF) {
+    for (std::int64_t begin = 0; begin < count; begin += kRounds) {
+      const FirstWords words(round(begin));
+      for (std::int64_t t = begin; t < std::min(begin + kRounds, count); ++t, out += size) {
+        bool plain = true;  // no word that may be thrown away, and no number twice
+        for (std::int64_t k = 0; k < size; ++k) {
+          const std::uint64_t product =
+              std::uint64_t{
+                  words.word(static_cast<std::size_t>(k), static_cast<std::size_t>(t - begin))} *
+              static_cast<std::uint64_t>(n);
+          out[k] = static_cast<std::int64_t>(product >> 32);
+          plain = plain && static_cast<std::uint32_t>(product) >= n;
+          for (std::int64_t i = 0; i < k; ++i) plain = plain && out[i] != out[k];
+        }
+        if (!plain) [[unlikely]]
+          draw_distinct(round(t), n, size, t, seen, out);
+      }
+    }
     return;
   }
   const std::int64_t drawn = std::min(size, n - size);
-  std::vector<std::int64_t> seen(static_cast<std::size_t>(n), -1);  // in which round
   for (std::int64_t t = 0; t < count; ++t, out += size) {
-    RandomStream stream(later(key, static_cast<std::uint64_t>(t)), kServer);
-    for (std::int64_t k = 0; k < drawn;) {
-      const auto j = static_cast<std::int64_t>(stream.below64(static_cast<std::uint64_t>(n)));
-      if (seen[static_cast<std::size_t>(j)] == t) continue;
-      seen[static_cast<std::size_t>(j)] = t;
-      out[k++] = j;
-    }
+    draw_distinct(round(t), n, drawn, t, seen, out);
     if (drawn == size) continue;
     std::int64_t k = 0;
     for (std::int64_t j = 0; j < n; ++j) {
@@ -113,6 +120,26 @@ inline void draw_uniforms(const RandomKey& key, std::int64_t count, double* out)
     for (std::int64_t i = 0; i < std::min(kRounds, count - begin); ++i) {
       out[begin + i] = words.uniform(static_cast<std::size_t>(i));
     }
+  }
+}
+
+/// For each point, below the last of the ascending ends, the first i with ends_i > point. A guide
+/// says where to begin, so that the search takes a few steps.
+inline void find_places(const double* ends, std::int64_t n, const double* points,
+                        std::int64_t count, std::int64_t* out) {
+  const double scale = static_cast<double>(n) / ends[n - 1];
+  std::vector<std::int64_t> guide(static_cast<std::size_t>(n) + 1, 0);
+  std::int64_t i = 0;
+  for (std::int64_t b = 0; b <= n; ++b) {
+    // A bucket too low, for the roundings.
+    while (i < n - 1 && ends[i] * scale <= static_cast<double>(b - 1)) ++i;
+    guide[static_cast<std::size_t>(b)] = i;
+  }
+  for (std::int64_t k = 0; k < count; ++k) {
+    const auto bucket = static_cast<std::size_t>(points[k] * scale);
+    std::int64_t place = guide[std::min(bucket, guide.size() - 1)];
+    while (place < n - 1 && ends[place] <= points[k]) ++place;
+    out[k] = place;
   }
 }
 

@@ -1,4 +1,4 @@
-// Full passes over a linear model: the slopes of all samples, and the mean gradient of slopes.
+// The gradient of a linear model from the slopes of its samples.
 #pragma once
 
 #include <algorithm>
@@ -6,14 +6,6 @@
 #include "inner/linear_model.h"
 
 namespace buropt {
-
-/// phi'_i(a_i'x) of all samples, (n,).
-template <class T>
-void slopes_at(LinearModel<T>& model, const T* x, T* slopes) {
-  for (std::int64_t i = 0; i < model.n_samples(); ++i) {
-    slopes[i] = model.slope(i, model.product(model.row(i), x));
-  }
-}
 
 /// (1/n) sum of slopes_i a_i, (d,).
 template <class T>
