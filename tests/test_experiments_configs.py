@@ -20,7 +20,8 @@ from omegaconf import DictConfig, OmegaConf
 from buropt import run as app
 from buropt.build import Experiment, build
 from buropt.history import History
-from buropt.loop import minimize
+from buropt.loop import CONVERGED, ENDED, minimize
+from buropt.optim.base import FixedStep
 from buropt.plot.__main__ import parser
 from buropt.results import read_runs
 
@@ -87,7 +88,8 @@ def test_the_values_of_every_axis_are_valid(experiment, data):
     for name in axes(experiment).get("data", [])[:-1]:
         assert compose(*first_run(experiment, data=name)).data.url.endswith(f"/{name}")
     last = {key: values[-1] for key, values in axes(experiment).items()}
-    assert built(first_run(experiment, **last), data).method.gamma > 0
+    method = built(first_run(experiment, **last), data).method
+    assert not isinstance(method, FixedStep) or method.gamma > 0
 
 
 @pytest.mark.parametrize("experiment", choices("experiment"))
@@ -99,7 +101,7 @@ def test_a_short_run_of_every_method(experiment, data):
         outcome = minimize(
             chosen.problem, chosen.method, chosen.budget, log_every=1, history=history
         )
-        assert outcome.status in ("budget:iterations", "budget:bits", "budget:epochs")
+        assert outcome.status.startswith("budget:") or outcome.status in (CONVERGED, ENDED)
         assert np.isfinite(history["grad_norm_sq"]).all()
         assert (history["bits_up"] > 0).any()
 
