@@ -311,8 +311,6 @@ class LinearLoops:
 
     def point_and_estimate(self, p: object, q: object, scales: object, x: object, v: object) -> None: ...
 
-    def slopes(self, x: object, slopes: object) -> None: ...
-
     def mean_gradient(self, slopes: object, mean: object) -> None: ...
 
 class WorkerHessians:
@@ -364,15 +362,20 @@ class GeneralLoops:
 
     def sgd(self, idx: object, weights: object | None, step_sizes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)], prox: tuple[str, float, float], x: object, seconds: float) -> int: ...
 
-    def svrg(self, idx: object, step_size: float, prox: tuple[str, float, float], w: object, full: object, x: object, seconds: float) -> int: ...
+    def svrg(self, idx: object, weights: object | None, step_size: float, prox: tuple[str, float, float], w: object, full: object, x: object, seconds: float) -> int: ...
 
-    def saga(self, idx: object, step_size: float, prox: tuple[str, float, float], x: object, table: object, mean: object, seconds: float) -> int: ...
+    def saga(self, idx: object, weights: object | None, step_size: float, prox: tuple[str, float, float], x: object, table: object, mean: object, seconds: float) -> int: ...
 
     def sarah(self, idx: object, step_size: float, x: object, v: object, seconds: float) -> int: ...
 
 def random_subsets(seed: int, round: int, purpose: int, n: int, out: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
     """
     Fill the rows of out with uniform subsets of 0 .. n - 1, one for each round.
+    """
+
+def find_places(ends: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], points: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None:
+    """
+    For each point, below the last of the ascending ends, the first i with ends[i] > point.
     """
 
 def random_uniforms(seed: int, round: int, purpose: int, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
