@@ -55,6 +55,7 @@ class Settings:
     log_every: int | None
     verbose: bool
     overwrite: bool
+    curve: bool
     checkpoint: Interval
     resume: Any
     objective: str

@@ -196,7 +196,10 @@ def read(path: Path, config: Mapping[str, Any], method: type) -> Checkpoint:
         return checkpoint
 
 
-SILENT = ("threads", "verbose", "overwrite", "checkpoint", "resume", "objective", "logger")
+SILENT = (
+    *("threads", "verbose", "overwrite", "curve", "checkpoint", "resume", "objective"),
+    "logger",
+)
 """Keys of a configuration that change no number of a run."""
 
 

@@ -300,7 +300,8 @@ def write_files(
     except OSError as error:
         failures.append(f"{ARRAY} could not be written: {error}")
     try:
-        draw(history, folder / CURVE, experiment.title)
+        if experiment.settings.curve:
+            draw(history, folder / CURVE, experiment.title)
     except Exception as error:  # fonts, backends, a damaged matplotlib: the numbers are safe
         log.warning("%s could not be drawn: %s", CURVE, first_line(error))
     try:
