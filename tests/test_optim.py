@@ -53,6 +53,7 @@ def constants_of_a_problem() -> SimpleNamespace:
         L=2.0,
         L_max=5.0,
         L_plus=3.0,
+        L_pm=2.5,
         L_tilde=4.0,
         L_sample_max=7.0,
         L_sample_mean=6.0,
