@@ -53,17 +53,30 @@ def explain(error: Exception) -> str:
         hint = f"; did you mean {group}={near[0]}?" if near else "."
         return f"{group}={choice} is not a choice{hint} The choices are {', '.join(error.options)}."
     if isinstance(error, OverrideParseException):
-        return f"cannot read {error.override!r} on the command line: {first_line(error)}"
+        return unreadable(str(error.override), first_line(error))
     several = re.match(r"(?:Ambiguous value for argument|Sweep parameters) '(.+?)'", str(error))
     if several:
         return f"{several.group(1)} has several values, which makes a sweep: add -m"
     unknown = re.match(r"Could not override '(.+)'\.", str(error))
     if unknown:
         place = unknown.group(1)
-        valid = settings_beside(place, sys.argv[1:])
-        if valid:
-            return unknown_key(place, valid)
+        while place:  # of compresor.k, it is compresor that does not exist
+            valid = settings_beside(place, sys.argv[1:])
+            if valid:
+                return unknown_key(place, valid)
+            place = parent(place)
     return first_line(error)
+
+
+def unreadable(word: str, reason: str) -> str:
+    """The sentence for an argument that Hydra's grammar does not have."""
+    key, equals, value = word.partition("=")
+    start = f"cannot read {word!r} on the command line"
+    if not equals:
+        return f"{start}: write {key}=value"
+    if not value.startswith(("[", "{")) and not re.search(r"['\"\\]|,$", value):
+        return f"{start}: quote the value, twice for the shell: \"{key}='{value}'\""
+    return f"{start}: {reason}"
 
 
 def settings_beside(place: str, arguments: list[str]) -> list[str]:

@@ -36,7 +36,15 @@ from buropt import run as app
             ["-m", "hydra.sweep.dirr=a", "optimizer=gd,marina"],
             "hydra.sweep.dirr is not a setting; did you mean hydra.sweep.dir? The settings",
         ),
+        (["compresor.k=3"], "compresor is not a setting; did you mean compressor? The settings"),
+        (["-m", "compresor.k=1,2"], "compresor is not a setting; did you mean compressor?"),
         (["iterations=[1"], "cannot read 'iterations=[1' on the command line"),
+        (
+            ["data.path=~/x"],
+            "cannot read 'data.path=~/x' on the command line: quote the value, twice for the "
+            "shell: \"data.path='~/x'\"",
+        ),
+        (["optimizer"], "cannot read 'optimizer' on the command line: write optimizer=value"),
     ],
 )
 def test_mistakes_on_the_command_line(
