@@ -185,7 +185,7 @@ def read(path: Path, config: Mapping[str, Any], method: type) -> Checkpoint:
         if found["buropt"] != version:
             raise files.Refused(
                 f"{path} was written by buropt {found['buropt']}, and this is {version}, whose "
-                "numbers may differ: install that version, or write overwrite=true to start again"
+                "numbers may differ: install that version"
             )
         change = difference(found["config"], config)
         if change is not None:

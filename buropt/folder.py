@@ -124,7 +124,11 @@ def reopen_run(
     wanted = checkpoint.identity(config)
     found, length, last = None, 0, None
     if (folder / CHECKPOINT).exists():
-        found = checkpoint.read(folder / CHECKPOINT, wanted, method)
+        try:
+            found = checkpoint.read(folder / CHECKPOINT, wanted, method)
+        except ValueError as error:
+            why = str(error).removesuffix(".")
+            raise ValueError(f"{why}. Remove the file to start the run again.") from None
         length = found.records
         last = None if found.position.finite is None else found.position.finite[1]
     history = History.resume(folder / HISTORY, length, last)

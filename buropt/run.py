@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import hydra
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from hydra.types import RunMode
@@ -104,9 +105,9 @@ def job(config: DictConfig) -> float:
 
     try:
         with usage_errors():
-            paths_from_where_the_command_was_run(config)
             if alone and config.resume:
                 config = as_it_was(config, folder)
+            paths_from_where_the_command_was_run(config)
         console = None if alone else silent()
         report = run(config, folder, console, on_start=on_start, resume=bool(config.resume))
     except Exception as error:
@@ -163,7 +164,8 @@ def as_it_was(config: DictConfig, folder: Path) -> DictConfig:
     """The configuration of the run in the folder, where the command line has no other.
 
     Settings that change no number are the command line's in any case; a logger goes on, though,
-    unless another one is named.
+    unless another one is named. With others, it is what the run's command gives with them, which is
+    for the caller to compare.
 
     Raises
     ------
@@ -171,8 +173,12 @@ def as_it_was(config: DictConfig, folder: Path) -> DictConfig:
         If there is no run in the folder.
     """
     then = OmegaConf.create(config_of(folder))
-    given = {re.split(r"[=.@]", word.lstrip("+~"))[0] for word in HydraConfig.get().overrides.task}
+    words = list(HydraConfig.get().overrides.task)
+    given = {re.split(r"[=.@]", word.lstrip("+~"))[0] for word in words}
     if not given <= set(SILENT):
+        config = together(config, folder, words)
+        if not any(word.startswith(("data.path=", "data=")) for word in words):
+            config.data = then.data  # whose path is absolute
         return config
     for name in SILENT:
         if name in config and (name != "logger" or name in given):
@@ -180,6 +186,25 @@ def as_it_was(config: DictConfig, folder: Path) -> DictConfig:
     if "threads" in then.problem:
         then.problem.threads = config.threads
     return then
+
+
+def together(config: DictConfig, folder: Path, words: list[str]) -> DictConfig:
+    """The configuration of the command that started the run, with words in place of its own.
+
+    It is `config`, which is that of the words alone, where Hydra cannot read them together.
+    """
+    place = folder / ".hydra" / OVERRIDES
+    before = [str(word) for word in OmegaConf.load(place)] if place.exists() else []
+    silent = set(SILENT) - {"logger"}
+    kept = [word for word in before if re.split(r"[=.@]", word)[0] not in silent]
+    chosen = {word.partition("=")[0]: word for word in [*kept, *words]}
+    try:
+        composed = GlobalHydra.instance().hydra.compose_config(  # type: ignore[union-attr]
+            "config", list(chosen.values()), run_mode=RunMode.RUN, with_log_configuration=False
+        )
+    except (HydraException, OmegaConfBaseException):
+        return config
+    return OmegaConf.masked_copy(composed, [str(key) for key in config])
 
 
 def paths_from_where_the_command_was_run(config: DictConfig) -> None:

@@ -166,8 +166,17 @@ def test_a_single_run_is_resumed_by_its_folder(
     result = json.loads(Path("here/result.json").read_text())
     assert (result["seed"], result["final"]["iteration"]) == (3, 20)
     assert "seed=3" in Path("here/.hydra/overrides.yaml").read_text()
-    assert main(monkeypatch, "resume=here", "seed=4") == 2
-    assert "here is of another run: it has seed=3" in capsys.readouterr().err
+    for word, difference in (
+        ("seed=3", "nothing left to do"),
+        ("seed=4", "it has seed=3, and the command says 4"),
+        ("tolerance=1e-3", "it has tolerance=None, and the command says 0.001"),
+        ("optimizer.step_size_factor=2", "it has optimizer.step_size_factor=1.0, and the command"),
+    ):  # what is not given is the run's
+        monkeypatch.setattr(sys, "argv", ["buropt", "resume=here", word])
+        with pytest.raises(SystemExit) as caught:
+            app.main()
+        assert caught.value.code == (0 if word == "seed=3" else 2)
+        assert difference in "".join(capsys.readouterr())
 
 
 def test_two_sweeps_of_one_moment_have_a_folder_each(place: Path) -> None:
