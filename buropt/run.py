@@ -93,6 +93,7 @@ def job(config: DictConfig) -> float:
         The objective, for sweepers that look for a small one: inf for a run that came to nothing.
         A job that runs alone ends the process with its exit code instead, unless that is 0.
     """
+    logging.raiseExceptions = False  # a run.log on a full disk is no news beside the run's message
     here = HydraConfig.get()
     folder = Path(here.runtime.output_dir)
     alone = here.mode != RunMode.MULTIRUN

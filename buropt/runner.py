@@ -303,6 +303,7 @@ def write_files(
         if experiment.settings.curve:
             draw(history, folder / CURVE, experiment.title)
     except Exception as error:  # fonts, backends, a damaged matplotlib: the numbers are safe
+        (folder / CURVE).unlink(missing_ok=True)  # half a picture
         log.warning("%s could not be drawn: %s", CURVE, first_line(error))
     try:
         result.write_json(folder / RESULT, content)

@@ -270,11 +270,13 @@ def test_a_replaced_run_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_a_picture_that_fails_costs_one_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(*arguments: Any) -> None:
+    def fail(history: Any, path: Path, title: str) -> None:
+        path.touch()
         raise RuntimeError("no font\nat all")
 
     monkeypatch.setattr("buropt.plot.plot_history", fail)
     assert execute(tmp_path, *SMALL, "iterations=3").exit_code == 0
+    assert not (tmp_path / "curve.png").exists()
     assert [record.getMessage() for record in caplog.records] == [
         "curve.png could not be drawn: no font"
     ]

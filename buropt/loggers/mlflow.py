@@ -56,10 +56,10 @@ class MLflow:
     def start(self, config: Mapping[str, Any], folder: Path) -> None:
         """Connect; a new database is created."""
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # a run reports to nobody
-        for noisy in ("mlflow", "alembic"):
-            logging.getLogger(noisy).setLevel(logging.WARNING)
         from mlflow import MlflowClient
 
+        for noisy in ("mlflow", "alembic"):  # once imported: the import sets its own levels
+            logging.getLogger(noisy).setLevel(logging.WARNING)
         self._folder, self._settings = folder, flat(config)
         with _alone(self.tracking_uri):
             self._client = MlflowClient(self.tracking_uri)
