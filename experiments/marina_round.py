@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("--data", required=True, help="LIBSVM file with two classes")
     parser.add_argument("--workers", type=int, default=10)
     parser.add_argument("-k", type=int, nargs="+", default=[1, 10])
-    parser.add_argument("--threads", type=int, default=1, help="buropt's; SciPy's products have one")
+    parser.add_argument("--threads", type=int, default=1, help="of buropt; SciPy has one")
     parser.add_argument("--turns", type=int, default=60)
     arguments = parser.parse_args()
     if os.environ.get("OPENBLAS_NUM_THREADS") != "1":
