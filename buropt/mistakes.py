@@ -54,6 +54,11 @@ def explain(error: Exception) -> str:
         return f"{group}={choice} is not a choice{hint} The choices are {', '.join(error.options)}."
     if isinstance(error, OverrideParseException):
         return unreadable(str(error.override), first_line(error))
+    if str(error).startswith("Config group override must be"):
+        words = [word for word in sys.argv[1:] if word.partition("=")[0] in (*GROUPS, *OVERLAYS)]
+        return (
+            f"a group takes the name of one of its choices, which --help lists: {' '.join(words)}"
+        )
     several = re.match(r"(?:Ambiguous value for argument|Sweep parameters) '(.+?)'", str(error))
     if several:
         return f"{several.group(1)} has several values, which makes a sweep: add -m"

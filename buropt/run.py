@@ -39,6 +39,10 @@ from buropt.sweep import Folders
 
 FULL_ERROR = "HYDRA_FULL_ERROR"
 TRACEBACK = "BUROPT_TRACEBACK"  # the same wish, where Hydra's variable is in use
+NO_SLURM = (
+    "buropt: this is no machine of a SLURM cluster: the command srun is not there; "
+    "sweep=submitit_local and sweep=joblib run the jobs here"
+)
 COSTS = ("iteration", "epochs", "oracle_calls", "bits_up", "bits_down", "seconds")
 
 __all__ = ["Report", "UsageError", "main", "run"]
@@ -69,6 +73,9 @@ def command_line() -> int:
         print(f"buropt: {explain(error)}", file=sys.stderr)
         return 2
     except Exception as error:  # of a launcher or a sweeper: jobs tell of theirs
+        if "slurm cluster" in str(error) and TRACEBACK not in os.environ:
+            print(NO_SLURM, file=sys.stderr)
+            return 2
         traceback.print_exception(error)
         print("buropt: the sweep was stopped; with resume=true it goes on", file=sys.stderr)
         return 1

@@ -44,6 +44,10 @@ from buropt import run as app
             "cannot read 'data.path=~/x' on the command line: quote the value, twice for the "
             "shell: \"data.path='~/x'\"",
         ),
+        (
+            ["optimizer=null"],
+            "a group takes the name of one of its choices, which --help lists: opt",
+        ),
         (["optimizer"], "cannot read 'optimizer' on the command line: write optimizer=value"),
     ],
 )
@@ -60,6 +64,18 @@ def test_mistakes_on_the_command_line(
     errors = capsys.readouterr().err
     assert errors.startswith(f"buropt: {message}")
     assert errors.count("\n") == 1
+
+
+def test_slurm_without_slurm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["buropt", "sweep=slurm", "seed=1,2", "verbose=false"])
+    with pytest.raises(SystemExit) as caught:
+        app.main()
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == f"{app.NO_SLURM}\n"
 
 
 @pytest.mark.parametrize(
