@@ -6,7 +6,6 @@ the signature first, so that a misspelled key or a number that arrived as text i
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import math
 import pkgutil
@@ -18,6 +17,7 @@ import numpy as np
 
 from buropt.budget import Budget
 from buropt.history import Record
+from buropt.names import nearest, require_choice
 
 if TYPE_CHECKING:
     from buropt.checkpoint import Interval
@@ -69,12 +69,11 @@ class Settings:
             raise ValueError(f"threads must be at most {MOST_THREADS}, got {self.threads}")
         if self.seed >= 2**64:
             raise ValueError(f"seed must be below 2**64, got {self.seed}")
-        if self.objective not in Record._fields:
-            raise ValueError(
-                f"objective must be one of {', '.join(Record._fields)}, got {self.objective!r}"
-            )
-        if self.dtype not in ("float64", "float32"):
-            raise ValueError(f"dtype must be float64 or float32, got {self.dtype!r}")
+        for name, valid in (
+            ("objective", Record._fields),
+            ("dtype", ("float64", "float32")),
+        ):
+            require_choice(name, getattr(self, name), valid)
 
     @property
     def budget(self) -> Budget:
@@ -285,7 +284,7 @@ def unknown_key(place: str, valid: Iterable[str]) -> str:
     """The sentence for a key that does not exist: the nearest one that does, and all of them."""
     prefix, dot, key = place.rpartition(".")
     names = sorted(valid)
-    near = difflib.get_close_matches(key, names, n=1)
-    hint = f"; did you mean {prefix}{dot}{near[0]}?" if near else "."
+    near = nearest(key, names)
+    hint = f"; did you mean {prefix}{dot}{near}?" if near else "."
     known = ", ".join(prefix + dot + name for name in names)
     return f"{place} is not a setting{hint} The settings here are {known or 'none'}."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from buropt.build import GROUPS, unknown_key
+from buropt.names import nearest
 
 CONFIGS = "pkg://buropt.conf"
 OVERLAYS = ("budget", "experiment", "sweep")
@@ -49,8 +49,8 @@ def explain(error: Exception) -> str:
         group, _, choice = str(error.missing_cfg_file).rpartition("/")
         if group in ("hydra/launcher", "hydra/sweeper") and choice in EXTRAS:
             return f"{group}={choice} is in a package of its own: pip install {EXTRAS[choice]}"
-        near = difflib.get_close_matches(choice, error.options, n=1)
-        hint = f"; did you mean {group}={near[0]}?" if near else "."
+        near = nearest(choice, error.options)
+        hint = f"; did you mean {group}={near}?" if near else "."
         return f"{group}={choice} is not a choice{hint} The choices are {', '.join(error.options)}."
     if isinstance(error, OverrideParseException):
         return unreadable(str(error.override), first_line(error))

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -24,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buropt.history import COUNTS, History, Record
+from buropt.names import nearest
 from buropt.result import flat
 
 if TYPE_CHECKING:
@@ -257,11 +257,11 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
-def nearest(name: str, choices: Iterable[str]) -> str:
+def choices_hint(name: str, choices: Iterable[str]) -> str:
     """What to say of a name that is not among the choices: the nearest ones, then all."""
     choices = list(choices)
-    near = difflib.get_close_matches(name, choices, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
+    near = nearest(name, choices)
+    hint = f"did you mean {near}? " if near else ""
     return f"{hint}The choices are {', '.join(choices)}."
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from buropt.results import Run, nearest, table_keys, varying_keys
+from buropt.results import Run, choices_hint, table_keys, varying_keys
 
 Floats = NDArray[np.float64]
 Band = Literal["range", "deviation", "none"]
@@ -110,7 +110,7 @@ def select(runs: Sequence[Run], filters: Mapping[str, Sequence[str]]) -> list[Ru
 def require_key(runs: Sequence[Run], key: str) -> None:
     """Refuse a key that no run has."""
     if key != "status" and not any(key in run.settings for run in runs):
-        raise ValueError(f"{key} is not a setting of these runs: {nearest(key, table_keys(runs))}")
+        raise ValueError(f"{key} is not a setting of these runs: {choices_hint(key, table_keys(runs))}")
 
 
 def text_of(run: Run, key: str) -> str:

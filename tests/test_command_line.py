@@ -32,6 +32,7 @@ from buropt import run as app
         (["seed=1,2"], "seed=1,2 has several values, which makes a sweep: add -m"),
         (["seed=range(3)"], "seed=range(3) has several values, which makes a sweep: add -m"),
         (["budget=epoch"], "budget=epoch is not a choice; did you mean budget=epochs? The choices"),
+        (["budget=tol"], "budget=tol is not a choice; did you mean budget=tolerance? The choices"),
         (
             ["-m", "hydra.sweep.dirr=a", "optimizer=gd,marina"],
             "hydra.sweep.dirr is not a setting; did you mean hydra.sweep.dir? The settings",

@@ -1,7 +1,7 @@
-"""H02: the package where it is installed, started in an empty folder: configurations, help, output.
+"""H02: what a wheel, a source distribution and a checkout install, started in an empty folder.
 
-What a wheel would put into site-packages is copied to a folder of its own, so that no checkout is
-near.
+The wheels are made by the project's own build backend, without compiling: the core that is at hand
+is put in. Everything else in them is what a user gets.
 """
 
 from __future__ import annotations
@@ -10,28 +10,53 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
 
 import buropt
 
+CHECKOUT = Path(__file__).parents[1]
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder like site-packages."""
+
+def build(project: Path, out: Path, kind: str) -> Path:
+    """A distribution of the project, "wheel" or "sdist"."""
+    pytest.importorskip("scikit_build_core", reason="pip install scikit-build-core")
+    settings = "{'wheel.cmake': 'false'}"
+    code = f"import scikit_build_core.build as b; b.build_{kind}({str(out)!r}, {settings})"
+    subprocess.run([sys.executable, "-c", code], cwd=project, check=True, capture_output=True)
+    (made,) = out.glob("*.whl" if kind == "wheel" else "*.tar.gz")
+    return made
+
+
+@pytest.fixture(scope="module", params=["wheel", "sdist", "checkout"])
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package, as site-packages would be; for the checkout, the checkout."""
+    if request.param == "checkout":
+        return CHECKOUT
+    project, out = CHECKOUT, tmp_path_factory.mktemp("out")
+    if request.param == "sdist":
+        unpacked = tmp_path_factory.mktemp("unpacked")
+        with tarfile.open(build(project, tmp_path_factory.mktemp("sdist"), "sdist")) as archive:
+            archive.extractall(unpacked)
+        (project,) = unpacked.iterdir()
     site = tmp_path_factory.mktemp("site")
-    source = Path(buropt.__file__).parent
-    shutil.copytree(source, site / "buropt", ignore=shutil.ignore_patterns("__pycache__"))
+    with zipfile.ZipFile(build(project, out, "wheel")) as archive:
+        archive.extractall(site)
+    shutil.copy(buropt._core.__file__, site / "buropt")
     return site
 
 
-def listing(site: Path) -> set[Path]:
-    return {path for path in site.rglob("*") if "__pycache__" not in path.parts}
+def listing(folder: Path) -> set[Path]:
+    """The files of the package there, but for what is compiled."""
+    files = (path.relative_to(folder) for path in (folder / "buropt").rglob("*") if path.is_file())
+    return {path for path in files if "__pycache__" not in path.parts and path.suffix != ".so"}
 
 
 def run(site: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """From the site's copy of the package, and not from a checkout that is installed."""
+    """From the site's package, and from no other that is installed."""
     code = f"import sys; sys.path.insert(0, {str(site)!r}); from buropt.run import main; main()"
     return subprocess.run(
         [sys.executable, "-c", code, *words],
@@ -41,6 +66,12 @@ def run(site: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[st
         text=True,
         check=False,
     )
+
+
+def test_every_file_of_the_package_is_shipped(site: Path) -> None:
+    """Folders of YAML and the files of the page, without a Python file in them, as well."""
+    assert listing(site) == listing(CHECKOUT)
+    assert Path("buropt/conf/experiment/marina_vs_diana.yaml") in listing(site)
 
 
 def test_in_an_empty_folder(site: Path, tmp_path: Path) -> None:
@@ -61,12 +92,6 @@ def test_help_and_configuration(site: Path, tmp_path: Path) -> None:
     printed = run(site, tmp_path, "--cfg", "job", "optimizer=gd")
     assert (printed.returncode, printed.stderr) == (0, "")
     assert "_target_: buropt.optim.GD" in printed.stdout
+    helped = run(site, tmp_path, "--help")
+    assert "marina" in helped.stdout
     assert list(tmp_path.iterdir()) == []
-
-
-def test_every_configuration_is_in_the_package() -> None:
-    """Folders of YAML without a Python file in them are shipped as well."""
-    source = Path(buropt.__file__).parent / "conf"
-    groups = {path.name for path in source.iterdir() if path.is_dir()} - {"__pycache__"}
-    assert {"budget", "compressor", "data", "experiment", "logger", "optimizer"} < groups
-    assert {"problem", "prox", "schedule", "sweep", "hydra"} < groups

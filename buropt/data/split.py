@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buropt.data.dataset import Array
+from buropt.names import require_choice
 
 Shards: TypeAlias = list[NDArray[np.int64]]
 SplitKind: TypeAlias = Literal["contiguous", "shuffled", "sorted", "dirichlet"]
@@ -35,15 +36,14 @@ def split_workers(
     ValueError
         If `kind` is unknown, or as the function of that name says.
     """
+    require_choice("split", kind, get_args(SplitKind))
     if kind == "contiguous":
         return contiguous(len(y), n_workers)
     if kind == "shuffled":
         return shuffled(len(y), n_workers, seed=seed)
     if kind == "sorted":
         return sorted_by_label(y, n_workers)
-    if kind == "dirichlet":
-        return dirichlet(y, n_workers, alpha=alpha, seed=seed)
-    raise ValueError(f"split {kind!r} is unknown; write one of {', '.join(get_args(SplitKind))}")
+    return dirichlet(y, n_workers, alpha=alpha, seed=seed)
 
 
 def contiguous(n_samples: int, n_workers: int) -> Shards:

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from buropt.axes import ALIASES, AXES
 from buropt.palette import DASHES, LIGHT, MARKERS, RAMP_LIGHT
 from buropt.plot.history import LARGEST
-from buropt.results import Run, nearest
+from buropt.results import Run, choices_hint
 from buropt.series import Band, Series, curve_of, group, mean_of, require_key, text_of, top_of
 
 FORMATS = (".pdf", ".png", ".svg", ".eps")
@@ -56,7 +56,7 @@ def column(name: str, kind: str) -> str:
     """
     found = ALIASES.get(name, name)
     if found not in AXES:
-        raise ValueError(f"{kind} {name} is not a column: {nearest(name, [*AXES, *ALIASES])}")
+        raise ValueError(f"{kind} {name} is not a column: {choices_hint(name, [*AXES, *ALIASES])}")
     return found
 
 
