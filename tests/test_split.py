@@ -81,7 +81,7 @@ def test_split_workers_passes_its_arguments_on():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="split=random is not a choice. The choices are cont"):
+    with pytest.raises(ValueError, match=r"split=random is not a choice\. The choices are cont"):
         split_workers(LABELS, 2, "random")
     for kind in ("contiguous", "shuffled", "sorted", "dirichlet"):
         with pytest.raises(ValueError, match="n_workers=3: worker 2 would be empty; write n_work"):
