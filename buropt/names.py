@@ -20,4 +20,5 @@ def require_choice(name: str, value: str, valid: Iterable[str]) -> None:
     if value not in valid:
         near = nearest(str(value), valid)
         hint = f"; did you mean {name}={near}?" if near else "."
-        raise ValueError(f"{name}={value} is not a choice{hint} The choices are {', '.join(valid)}.")
+        choices = ", ".join(valid)
+        raise ValueError(f"{name}={value} is not a choice{hint} The choices are {choices}.")

@@ -110,7 +110,8 @@ def select(runs: Sequence[Run], filters: Mapping[str, Sequence[str]]) -> list[Ru
 def require_key(runs: Sequence[Run], key: str) -> None:
     """Refuse a key that no run has."""
     if key != "status" and not any(key in run.settings for run in runs):
-        raise ValueError(f"{key} is not a setting of these runs: {choices_hint(key, table_keys(runs))}")
+        hint = choices_hint(key, table_keys(runs))
+        raise ValueError(f"{key} is not a setting of these runs: {hint}")
 
 
 def text_of(run: Run, key: str) -> str:
