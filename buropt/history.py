@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from buropt.html import table
 
 if TYPE_CHECKING:
-    from buropt.plot import Picture
+    from buropt.picture import Picture
 
 
 class Record(NamedTuple):
@@ -249,7 +249,7 @@ class History:
         """
         if not self.records:
             raise ValueError("there is nothing to plot: the history has no records")
-        from buropt.plot import picture_of  # Matplotlib takes longer to import than most runs
+        from buropt.picture import picture_of  # Matplotlib takes longer to import than most runs
 
         picture = picture_of(self, title)
         if path is not None:

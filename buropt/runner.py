@@ -321,13 +321,13 @@ def draw(history: History, path: Path, title: str) -> None:
     # unknown backend would fail the import and a file needs none.
     backend = None if "matplotlib" in sys.modules else os.environ.pop("MPLBACKEND", None)
     try:
-        from buropt.plot import plot_history, set_backend
+        from buropt.picture import set_backend
     finally:
         if backend is not None:
             os.environ["MPLBACKEND"] = backend
     if backend:
         set_backend(backend)
-    plot_history(history, path, title)
+    history.plot(path, title)
 
 
 def summary(

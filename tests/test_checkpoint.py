@@ -280,7 +280,7 @@ def numbers(folder: Path) -> tuple[list[Record], bytes]:
 
 @pytest.fixture(autouse=True)
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("buropt.plot.plot_history", lambda *arguments: None)  # takes longest
+    monkeypatch.setattr("buropt.history.History.plot", lambda *arguments: None)  # takes longest
 
 
 @pytest.mark.parametrize("iteration", [0, 19, 20, 47])

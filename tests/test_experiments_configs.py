@@ -109,7 +109,7 @@ def test_a_short_run_of_every_method(experiment, data):
 def test_a_sweep_from_the_command_line(data, tmp_path, monkeypatch):
     """All axes of the overlay but those that the command line narrows."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("buropt.plot.plot_history", lambda *arguments: None)  # takes longest
+    monkeypatch.setattr("buropt.history.History.plot", lambda *arguments: None)  # takes longest
     words = ["compressor.k=5", "data=w8a,phishing", "iterations=3", "verbose=false"]
     sweep = ["-m", "experiment=marina_vs_diana", f"data.path={data}", "hydra.sweep.dir=sweep"]
     monkeypatch.setattr(sys, "argv", ["buropt", *sweep, *words])

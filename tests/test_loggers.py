@@ -31,7 +31,7 @@ DONE = Outcome("converged", None, RECORDS[-1])  # type: ignore[arg-type]
 
 @pytest.fixture(autouse=True)
 def no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("buropt.plot.plot_history", lambda *arguments: None)  # takes longest
+    monkeypatch.setattr("buropt.history.History.plot", lambda *arguments: None)  # takes longest
 
 
 def execute(folder: Path, *overrides: str) -> app.Report:

@@ -16,7 +16,6 @@ from rich.console import Console
 from buropt.budget import Budget
 from buropt.history import History, Record
 from buropt.optim import GD
-from buropt.plot import plot_history
 from buropt.progress import Progress, format_bits, format_seconds
 from buropt.result import jsonable, write_json
 from buropt.screen import surviving_streams
@@ -89,7 +88,7 @@ def test_a_curve_of_anything(value: float, tmp_path: Path) -> None:
     history = History()
     for number in range(3):
         history.append(Record(number, value, value, value, 1.0, 1, 0.0, 0.0, 0.0))
-    plot_history(history, tmp_path / "curve.png", "title")
+    history.plot(tmp_path / "curve.png", "title")
     assert (tmp_path / "curve.png").read_bytes()[:8] == PNG
 
 

@@ -21,7 +21,7 @@ from buropt.budget import Budget
 from buropt.history import History
 from buropt.loop import minimize
 from buropt.optim import EF21, GD, Marina, SciPy
-from buropt.plot import Picture
+from buropt.picture import Picture
 from buropt.problems import logistic as logistic_problem
 from buropt.progress import Progress
 from buropt.prox import L1

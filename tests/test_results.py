@@ -173,7 +173,7 @@ def test_a_real_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     from buropt import run as app
 
-    monkeypatch.setattr("buropt.plot.plot_history", lambda *arguments: None)
+    monkeypatch.setattr("buropt.history.History.plot", lambda *arguments: None)
     with hydra.initialize_config_module("buropt.conf", version_base="1.3"):
         config = hydra.compose(
             "config",

@@ -85,7 +85,7 @@ def test_the_default_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("optimizer", choices("optimizer"))
 def test_every_method_runs(optimizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("buropt.plot.plot_history", lambda *arguments: None)  # takes longest
+    monkeypatch.setattr("buropt.history.History.plot", lambda *arguments: None)  # takes longest
     report = execute(tmp_path, *SMALL, f"optimizer={optimizer}", "iterations=300")
     first = History.load(tmp_path / "history.jsonl").records[0]
     assert report.outcome.record.f < first.f
@@ -96,7 +96,7 @@ def test_every_method_runs(optimizer: str, tmp_path: Path, monkeypatch: pytest.M
 def test_every_prox_and_schedule(
     prox: str, schedule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("buropt.plot.plot_history", lambda *arguments: None)
+    monkeypatch.setattr("buropt.history.History.plot", lambda *arguments: None)
     groups = ("optimizer=sgd", f"prox={prox}", f"schedule={schedule}")
     report = execute(tmp_path, *SMALL, *groups, "iterations=100")
     first = History.load(tmp_path / "history.jsonl").records[0]
@@ -106,7 +106,7 @@ def test_every_prox_and_schedule(
 def test_the_same_bits_again_and_with_any_number_of_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("buropt.plot.plot_history", lambda *arguments: None)  # takes longest
+    monkeypatch.setattr("buropt.history.History.plot", lambda *arguments: None)  # takes longest
     variants = {"a": [], "b": [], "one": ["threads=1"], "two": ["threads=2"]}
     lines = {}
     for name, extra in variants.items():
@@ -274,7 +274,7 @@ def test_a_picture_that_fails_costs_one_warning(
         path.touch()
         raise RuntimeError("no font\nat all")
 
-    monkeypatch.setattr("buropt.plot.plot_history", fail)
+    monkeypatch.setattr("buropt.history.History.plot", fail)
     assert execute(tmp_path, *SMALL, "iterations=3").exit_code == 0
     assert not (tmp_path / "curve.png").exists()
     assert [record.getMessage() for record in caplog.records] == [

@@ -28,7 +28,7 @@ QUICK = ("problem=quadratic", "problem.dim=10", "iterations=20", "compressor.k=2
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("buropt.plot.plot_history", lambda *arguments: None)  # takes longest
+    monkeypatch.setattr("buropt.history.History.plot", lambda *arguments: None)  # takes longest
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from buropt.axes import ALIASES, AXES
 from buropt.palette import DASHES, LIGHT, MARKERS, RAMP_LIGHT
-from buropt.plot.history import LARGEST
+from buropt.picture import LARGEST
 from buropt.results import Run, choices_hint
 from buropt.series import Band, Series, curve_of, group, mean_of, require_key, text_of, top_of
 

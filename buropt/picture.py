@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 from contextlib import suppress
-from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from matplotlib import rcParams
@@ -13,9 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from buropt.history import History
 
 # Two of Okabe and Ito's colours, told apart with any colour vision; the line styles differ as well.
 GAP_STYLE: dict[str, Any] = {"color": "#D55E00", "linestyle": "-", "linewidth": 1.8}
@@ -33,22 +29,17 @@ class Picture(Figure):
         return buffer.getvalue()
 
 
-def plot_history(history: History, path: str | PathLike[str], title: str = "") -> None:
-    """Save the `picture_of` a history.
+class Columns(Protocol):
+    """What is drawn of a `History`: its columns by name, each of shape (len(columns),)."""
 
-    Parameters
-    ----------
-    history : History
-        With at least one record; values that are not positive and finite leave gaps.
-    path : path
-        A .png file; nothing is shown on a screen, and matplotlib's global state is not touched.
-    title : str
-    """
-    picture_of(history, title).savefig(path)
+    def __len__(self) -> int: ...
+    def __getitem__(self, column: str, /) -> NDArray[Any]: ...
 
 
-def picture_of(history: History, title: str = "") -> Picture:
+def picture_of(history: Columns, title: str = "") -> Picture:
     """Draw `f - f*` (where known) and `|grad f|^2`, log scale, against iterations and uplink bits.
+
+    Nothing is shown on a screen, and matplotlib's global state is not touched.
 
     Parameters
     ----------
@@ -76,7 +67,7 @@ def set_backend(name: str) -> None:
         rcParams["backend"] = name
 
 
-def _draw(axes: Axes, x: NDArray[Any], history: History) -> None:
+def _draw(axes: Axes, x: NDArray[Any], history: Columns) -> None:
     marker = "o" if len(history) <= MARKED_POINTS else ""
     drawn = False
     for column, label, style in (
