@@ -24,6 +24,7 @@ from experiments.bench import (  # noqa: E402
     networks,
     page,
     picture,
+    processes,
     report,
     tables,
 )
@@ -279,7 +280,7 @@ def test_memory_is_that_of_this_process_alone():
 
 def test_a_failing_child_says_why():
     with pytest.raises(RuntimeError, match="KeyError: 'nobody'"):
-        child.run("start", "nobody", "none", 0)
+        processes.run("start", "nobody", "none", 0)
 
 
 # Data

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.bench.child import CORES
+from experiments.bench.processes import CORES
 
 if TYPE_CHECKING:
     from experiments.bench.contest import Result

@@ -1,24 +1,24 @@
-"""A process of its own: what one peer needs from a cold start, or a step with several threads.
+"""The program of a process of its own: one peer from a cold start, or a step on several threads.
 
     python -m experiments.bench.child start PEER MODEL
     python -m experiments.bench.child threads BENCHMARK THREADS
 
-Prints one JSON object. Modules are imported late here, because their import is measured.
+Prints one JSON object; `processes.py` starts it and reads that. Modules are imported late here,
+because their import is measured.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-CORES = "BUROPT_BENCH_CORES"  # those that the benchmark was started with
+from experiments.bench.processes import CORES
+
 # What a user of a peer imports.
 MODULES = {
     **{"numpy": "numpy", "buropt": "buropt", "jax": "jax.numpy", "torch": "torch"},
@@ -28,30 +28,6 @@ MODULES = {
 }
 STEPS = 100  # of training, before memory is read
 TURNS, TURN_SECONDS = 7, 0.1
-
-
-@cache
-def run(task: str, name: str, detail: str, repeat: int) -> dict[str, Any]:
-    """What a child process measures; the same `repeat` gives the same process.
-
-    Raises
-    ------
-    NotInstalledError
-        If the peer cannot be imported there.
-    RuntimeError
-        If the process fails otherwise.
-    """
-    from experiments.bench.contest import NotInstalledError
-
-    command = [sys.executable, "-W", "ignore", "-m", "experiments.bench.child", task, name, detail]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        if "ModuleNotFoundError" in reason or "NotInstalledError" in reason:
-            raise NotInstalledError(f"not installed ({reason.partition(': ')[2]})")
-        raise RuntimeError(reason)
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
 
 
 def start(peer: str, model: str) -> dict[str, Any]:

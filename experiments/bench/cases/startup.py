@@ -12,7 +12,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from experiments.bench import child, datasets, frameworks, networks
+from experiments.bench import datasets, frameworks, networks, processes
 from experiments.bench.cases import gpt, mlp, tiny
 from experiments.bench.contest import Build, Case, Contestant
 
@@ -72,7 +72,7 @@ def _contestant(peer: str, model: str, key: str) -> Contestant:
     repeats = count()
 
     def run(repeat: int) -> dict[str, Any]:
-        return child.run("start", peer, model, repeat)
+        return processes.run("start", peer, model, repeat)
 
     def answer() -> Any:
         result = run(0)

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from experiments.bench import child
+from experiments.bench import processes
 from experiments.bench.cases import glm, gpt, mlp
 from experiments.bench.contest import Build, Case, Contestant, NotApplicableError
 
@@ -44,13 +44,13 @@ def cases(quick: bool) -> Iterator[Case]:
 
 
 def _contestant(name: str, threads: int) -> Contestant:
-    cores = os.environ.get(child.CORES, "").count(",") + 1
+    cores = os.environ.get(processes.CORES, "").count(",") + 1
     if cores < threads:
         raise NotApplicableError(f"no {threads} cores for this process")
     repeats = count()
 
     def run(repeat: int) -> dict[str, Any]:
-        return child.run("threads", name, str(threads), repeat)
+        return processes.run("threads", name, str(threads), repeat)
 
     return Contestant(
         lambda: None, lambda: run(0)["answer"], lambda: float(run(next(repeats))["seconds"])
