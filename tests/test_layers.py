@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 CPP = sorted(path for suffix in ("*.h", "*.cpp") for path in (ROOT / "cpp").rglob(suffix))
 PACKAGE = sorted((ROOT / "buropt").rglob("*.py"))
+EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.py"))
 MAX_LINES = 450
 
 # Folder of cpp/ -> the folders that it may include.
@@ -35,7 +37,7 @@ CPP_LAYERS = {
 }
 
 # Module or package of buropt -> what it may import of buropt when it runs. (Imports for the type
-# checker alone are free: they bind nobody.)
+# checker alone are free here, but close no circle of modules either.)
 PYTHON_LAYERS = {
     "_core": set(),
     "tree": set(),
@@ -87,7 +89,8 @@ PYTHON_LAYERS = {
     "compressors": {"_core", "notes", "random"},
     "optim": {"budget", "compressors", "html", "inner", "notes", "random", "triangle"},
     "html": set(),
-    "history": {"html", "plot"},
+    "picture": set(),
+    "history": {"html", "picture"},
     "budget": set(),
     "loop": {"history", "random"},
     "names": set(),
@@ -100,7 +103,7 @@ PYTHON_LAYERS = {
     "axes": set(),
     "palette": set(),
     "series": {"results"},
-    "plot": {"axes", "palette", "results", "series"},
+    "plot": {"axes", "palette", "picture", "results", "series"},
     "report": {"axes", "history", "palette", "results", "series"},
     "drawing": {"_core"},
     "progress": set(),
@@ -117,8 +120,8 @@ PYTHON_LAYERS = {
         "loop",
         "mistakes",
         "optim",
+        "picture",
         "progress",
-        "plot",
         "result",
     },
     "monitor": {"budget", "folder", "history", "progress"},
@@ -136,7 +139,7 @@ GUARDED = {
     "hydra": {"run", "sweep", "mistakes"},
     "omegaconf": {"run", "runner", "sweep", "mistakes"},
     "rich": {"run", "runner", "monitor", "progress"},
-    "matplotlib": {"plot", "drawing"},
+    "matplotlib": {"picture", "plot", "drawing"},
     "sklearn": {"data"},
     "pandas": {"results"},
     "pooch": {"data"},
@@ -209,6 +212,27 @@ def test_python_imports(path):
     assert "buropt" not in modules, "import the module that has the name"
     guarded = {module.split(".")[0] for module in modules} & GUARDED.keys()
     assert {package for package in guarded if layer not in GUARDED[package]} == set()
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def test_no_circles():
+    """Also counting imports inside of functions, and those for the type checker alone."""
+    modules = {module_of(path): path for path in (*PACKAGE, *EXPERIMENTS)}
+    needs: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        names = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                inner = {f"{node.module}.{alias.name}" for alias in node.names}
+                names |= {name if name in modules else str(node.module) for name in inner}
+            elif isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+        needs[module] = names & modules.keys() - {module, "buropt"}  # which nobody imports
+    TopologicalSorter(needs).prepare()  # raises an error that lists the circle
 
 
 def test_every_layer_exists():

@@ -25,7 +25,8 @@ from buropt.autodiff.program import Program, gradient_dtype
 from buropt.autodiff.transforms import Recorded, Transform
 from buropt.trace import DisconnectedInputWarning, Trace, TraceError, Tracer
 from buropt.trace.arguments import Arguments, Input, Static, common_dtype
-from buropt.trace.errors import ForeignTracerError, definition, warn
+from buropt.trace.errors import definition, warn
+from buropt.trace.recording import ForeignTracerError, recording_of
 
 _MAX_PROGRAMS = 64
 
@@ -159,11 +160,12 @@ class Compiled:
                 return self._run(arguments, args, kwargs, out)
             except ForeignTracerError as error:
                 # The function takes a value from outside that is being traced there.
-                if not error.tracer.recording.is_open:
+                if not error.trace.is_open:
                     raise
-                trace = error.tracer.recording
+                trace = error.trace
         else:
-            trace = next(leaf.recording for leaf in arguments.leaves if isinstance(leaf, Tracer))
+            traced = next(leaf for leaf in arguments.leaves if isinstance(leaf, Tracer))
+            trace = recording_of(traced)
         if out is not None:
             raise TraceError(
                 f"{transform.name} is traced and cannot write into out=. Instead: use its result."

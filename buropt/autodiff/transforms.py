@@ -16,8 +16,8 @@ from typing import Any, Protocol
 from buropt import _core
 from buropt.trace import Trace, TraceError, Tracer
 from buropt.trace.arguments import Arguments, parameter_names
+from buropt.trace.base import Memory
 from buropt.trace.errors import definition, function_name
-from buropt.trace.operators import Memory
 from buropt.tree import Structure
 
 LEAF = Structure("leaf")

@@ -9,6 +9,7 @@ import numpy as np
 
 from buropt.trace import SparseRow, Trace, Tracer
 from buropt.trace.errors import location
+from buropt.trace.recording import recording_of
 
 # A traced array, an ndarray, or what NumPy makes an ndarray of. Results are of the same kind.
 Array: TypeAlias = Any
@@ -18,7 +19,7 @@ def trace_of(*operands: Any) -> Trace | None:
     """The recording that the operands belong to; None if none of them is traced."""
     for operand in operands:
         if isinstance(operand, Tracer | SparseRow):
-            return operand.recording
+            return recording_of(operand)
     return None
 
 

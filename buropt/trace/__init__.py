@@ -1,11 +1,13 @@
 """Recording a function: NumPy calls on tracers become nodes of a graph.
 
 Start reading at `recording.Trace` (one recording) and `tracer.Tracer` (a traced array); the
-functions that can be traced are the rows of `ufuncs.py` and `functions/`.
+functions that can be traced are the rows of `ufuncs/` and `functions/`. Rules know these
+two classes, which for their part find rules in the tables of `dispatch.py` only.
 """
 
-# Importing these two fills the tables of rules.
+# Importing these fills the tables of rules.
 from buropt.trace import functions as _functions  # noqa: F401
+from buropt.trace import indexing as _indexing  # noqa: F401
 from buropt.trace import ufuncs as _ufuncs  # noqa: F401
 from buropt.trace.dispatch import supported_functions as supported_functions
 from buropt.trace.errors import DisconnectedInputWarning as DisconnectedInputWarning

@@ -1,4 +1,4 @@
-"""Which NumPy functions can be traced: two tables, filled by `ufuncs.py` and `functions/`.
+"""Which NumPy functions can be traced: tables, filled by `ufuncs/`, `functions/`, `indexing/`.
 
 A row maps NumPy's own function object to a rule, a Python function that emits nodes. Whatever has
 no row raises `UnsupportedOpError`; keyword arguments that a rule does not know raise as well, so
@@ -10,16 +10,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from buropt.trace.base import Recording
 from buropt.trace.errors import UnsupportedOpError, location
 from buropt.trace.hints import HINTS
 from buropt.trace.kinds import Kind
-
-if TYPE_CHECKING:
-    from buropt.trace.recording import Trace
 
 UfuncRule: TypeAlias = Callable[..., Any]
 FunctionRule: TypeAlias = Callable[..., Any]
@@ -71,7 +69,8 @@ REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
 SCIPY_UFUNCS: dict[str, UfuncRule] = {}
 # scipy.special's functions in Python, by name; `scipy_shims.py` has more on them.
 SCIPY_FUNCTIONS: dict[str, FunctionRow] = {}
-
+# What no function of NumPy does, but arrays do: `x[key]`, `x.astype`, `round(x)`; by the method.
+ARRAY_RULES: dict[str, FunctionRule] = {}
 
 GENERIC_ALTERNATIVE = (
     "compose it from functions that can be traced (buropt.trace.supported_functions() lists them)"
@@ -98,13 +97,23 @@ def scipy_function(name: str, parameters: str) -> Callable[[Rule], Rule]:
     return register
 
 
+def array_rule(method: str) -> Callable[[Rule], Rule]:
+    """Decorate a rule for the method of arrays of that name."""
+
+    def register(rule: Rule) -> Rule:
+        ARRAY_RULES[method] = rule
+        return rule
+
+    return register
+
+
 def _row(rule: FunctionRule, parameters: str) -> FunctionRow:
     code = rule.__code__  # inspect.signature of all the rules would take a while at every start
     known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]) - {"trace"}
     return FunctionRow(rule, tuple(parameters.split()), known)
 
 
-def find_ufunc(trace: Trace, ufunc: np.ufunc) -> UfuncRule:
+def find_ufunc(trace: Recording, ufunc: np.ufunc) -> UfuncRule:
     """The rule of a ufunc of NumPy or scipy.special, or `UnsupportedOpError`."""
     rule = UFUNCS.get(ufunc)
     if rule is None and _is_scipy(ufunc):
@@ -114,8 +123,13 @@ def find_ufunc(trace: Trace, ufunc: np.ufunc) -> UfuncRule:
     return rule
 
 
+def call_ufunc(trace: Recording, ufunc: np.ufunc, *operands: Any) -> Any:
+    """Trace a ufunc; operands may be tracers, arrays and numbers."""
+    return find_ufunc(trace, ufunc)(trace, *[trace.lift(operand) for operand in operands])
+
+
 def call_function(
-    trace: Trace,
+    trace: Recording,
     numpy_function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
@@ -129,14 +143,14 @@ def call_function(
 
 
 def call_scipy_function(
-    trace: Trace, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    trace: Recording, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
     """Trace scipy.special's function of that name."""
     return _call_row(trace, SCIPY_FUNCTIONS[name], f"scipy.special.{name}", args, kwargs)
 
 
 def _call_row(
-    trace: Trace, row: FunctionRow, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    trace: Recording, row: FunctionRow, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
     given = _bind(row, name, args, kwargs)
     refused = [key for key, value in given.items() if not _can_drop(trace, row, key, value)]
@@ -162,7 +176,7 @@ def _bind(
     return {key: value for key, value in given.items() if value is not missing}
 
 
-def _can_drop(trace: Trace, row: FunctionRow, key: str, value: Any) -> bool:
+def _can_drop(trace: Recording, row: FunctionRow, key: str, value: Any) -> bool:
     """Whether the rule knows a keyword, or its value changes nothing."""
     if key in row.known or value is None:
         return True
@@ -175,12 +189,12 @@ def _can_drop(trace: Trace, row: FunctionRow, key: str, value: Any) -> bool:
     )
 
 
-def is_graph_dtype(trace: Trace, dtype: Any) -> bool:
+def is_graph_dtype(trace: Recording, dtype: Any) -> bool:
     """Whether `dtype` names the float dtype that the graph computes in anyway."""
     return graph_kind(trace, dtype) == "f"
 
 
-def graph_kind(trace: Trace, dtype: Any) -> Kind | None:
+def graph_kind(trace: Recording, dtype: Any) -> Kind | None:
     """The kind of traced values of that dtype; None if the graph has no such values.
 
     Integers are exact but have no width, so that those of NumPy's that wrap around early, and
@@ -197,14 +211,14 @@ def graph_kind(trace: Trace, dtype: Any) -> Kind | None:
     return "f" if wanted == trace.dtype else None
 
 
-def unsupported(trace: Trace, name: str) -> UnsupportedOpError:
+def unsupported(trace: Recording, name: str) -> UnsupportedOpError:
     """The error for a function or method without a rule: an alternative or the nearest names."""
     return UnsupportedOpError(
         f"{name} cannot be traced. {location(trace.name)} Instead: {alternative(name)}."
     )
 
 
-def unsupported_keyword(trace: Trace, name: str, keyword: str) -> UnsupportedOpError:
+def unsupported_keyword(trace: Recording, name: str, keyword: str) -> UnsupportedOpError:
     """The error for a keyword argument that a rule does not support."""
     hint = HINTS.get(f"{keyword}=", f"leave {keyword} out")
     return UnsupportedOpError(

@@ -11,10 +11,6 @@ import sys
 import warnings
 from collections.abc import Callable
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from buropt.trace.tracer import Tracer
 
 # Frames of these modules are machinery; the first frame outside them is the user's expression.
 _MACHINERY = (
@@ -36,20 +32,6 @@ _MACHINERY = (
 
 class TraceError(TypeError):
     """A traced value was used in a way that a recording cannot follow."""
-
-
-class ForeignTracerError(TraceError):
-    """A traced value was used outside of its recording.
-
-    Attributes
-    ----------
-    tracer : Tracer
-        The value.
-    """
-
-    def __init__(self, message: str, tracer: Tracer) -> None:
-        super().__init__(message)
-        self.tracer = tracer
 
 
 class UnsupportedOpError(TraceError):

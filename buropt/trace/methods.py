@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from buropt.trace.base import TracedValue
 from buropt.trace.dispatch import FUNCTIONS, UFUNCS, call_function
-
-if TYPE_CHECKING:
-    from buropt.trace.tracer import Tracer
 
 # Methods whose arguments are those of the function of that name, after the array.
 _SAME_NAME = (
@@ -23,7 +21,7 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
-def method(array: Tracer, name: str) -> Callable[..., Any] | None:
+def method(array: TracedValue, name: str) -> Callable[..., Any] | None:
     """The method of that name, bound to a traced array; None if it cannot be traced."""
     numpy_function = METHODS.get(name)
     if numpy_function in UFUNCS:

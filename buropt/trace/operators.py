@@ -2,67 +2,50 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from buropt.trace.base import TracedValue
+from buropt.trace.dispatch import call_ufunc
 from buropt.trace.errors import location
 from buropt.trace.kinds import highest
 from buropt.trace.sparse import SparseRow
 
-if TYPE_CHECKING:
-    from buropt.trace.tracer import Tracer
+
+def unary(ufunc: np.ufunc) -> Callable[[TracedValue], Any]:
+    """The operator `<op> self`."""
+
+    def method(self: TracedValue) -> Any:
+        return call_ufunc(self.recording, ufunc, self)
+
+    return method
 
 
-class Memory:
-    """The memory that traced arrays would share in NumPy: an array and the views of it.
-
-    In-place operators need it, because NumPy would change every view as well.
-
-    Attributes
-    ----------
-    owner : str or None
-        The name of the input whose memory it is; None for intermediate results.
-    """
-
-    __slots__ = ("_sharers", "owner")
-
-    def __init__(self, owner: str | None = None) -> None:
-        self.owner = owner
-        self._sharers: list[weakref.ref[Tracer]] = []
-
-    def add(self, tracer: Tracer) -> None:
-        """Note that `tracer` shares this memory; inputs are never written, so need no list."""
-        if self.owner is None:
-            self._sharers.append(weakref.ref(tracer))
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether more than one living tracer uses this memory."""
-        return sum(sharer() is not None for sharer in self._sharers) > 1
-
-
-def binary(ufunc: np.ufunc) -> Callable[[Tracer, Any], Any]:
+def binary(ufunc: np.ufunc) -> Callable[[TracedValue, Any], Any]:
     """The operator `self <op> other`."""
 
-    def method(self: Tracer, other: Any) -> Any:
-        return NotImplemented if _is_for_other(other) else self.apply(ufunc, self, other)
+    def method(self: TracedValue, other: Any) -> Any:
+        if _is_for_other(other):
+            return NotImplemented
+        return call_ufunc(self.recording, ufunc, self, other)
 
     return method
 
 
-def reflected(ufunc: np.ufunc) -> Callable[[Tracer, Any], Any]:
+def reflected(ufunc: np.ufunc) -> Callable[[TracedValue, Any], Any]:
     """The operator `other <op> self`."""
 
-    def method(self: Tracer, other: Any) -> Any:
-        return NotImplemented if _is_for_other(other) else self.apply(ufunc, other, self)
+    def method(self: TracedValue, other: Any) -> Any:
+        if _is_for_other(other):
+            return NotImplemented
+        return call_ufunc(self.recording, ufunc, other, self)
 
     return method
 
 
-def in_place(ufunc: np.ufunc, symbol: str) -> Callable[[Tracer, Any], Any]:
+def in_place(ufunc: np.ufunc, symbol: str) -> Callable[[TracedValue, Any], Any]:
     """An augmented assignment with NumPy's meaning, or an error where it cannot have it.
 
     NumPy changes an array for everyone who holds it. A tracer therefore takes the new node over,
@@ -71,7 +54,7 @@ def in_place(ufunc: np.ufunc, symbol: str) -> Callable[[Tracer, Any], Any]:
     """
     instead = f"y = x {symbol[:-1]} ..., which makes a new array"
 
-    def method(self: Tracer, other: Any) -> Any:
+    def method(self: TracedValue, other: Any) -> Any:
         if isinstance(other, SparseRow):
             return NotImplemented
         memory = self.memory
@@ -87,7 +70,7 @@ def in_place(ufunc: np.ufunc, symbol: str) -> Callable[[Tracer, Any], Any]:
                 "or transpose still in use",
                 instead,
             )
-        result = self.apply(ufunc, self, other)
+        result = call_ufunc(self.recording, ufunc, self, other)
         if not self.shape:
             return result
         if result.shape != self.shape:
@@ -98,7 +81,7 @@ def in_place(ufunc: np.ufunc, symbol: str) -> Callable[[Tracer, Any], Any]:
         if highest((self.kind, result.kind)) != self.kind:
             what = "a boolean" if self.is_bool else "an integer"
             self.refuse(f"{symbol} would put {result.dtype} numbers into {what} array", instead)
-        self.take_over(result)
+        self.node = result.node
         return self
 
     return method

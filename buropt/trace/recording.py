@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from buropt import _core
+from buropt.trace.base import Memory, TracedValue
 from buropt.trace.errors import (
-    ForeignTracerError,
     TraceError,
     UnsupportedOpError,
     definition,
@@ -22,7 +22,6 @@ from buropt.trace.errors import (
 from buropt.trace.hints import shape_hint
 from buropt.trace.indices import Indices, IntegerInput
 from buropt.trace.kinds import Kind, inexact, inexact_text, kind_of
-from buropt.trace.operators import Memory
 from buropt.trace.randomness import watch_random_draws
 from buropt.trace.scipy_shims import scipy_functions
 from buropt.trace.sparse import SparseRow
@@ -31,6 +30,20 @@ from buropt.tree import Structure, flatten_leaves, is_masked
 
 _NONE: dict[str, Any] = {}
 _SUPPORTED_DTYPES = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+class ForeignTracerError(TraceError):
+    """A traced value was used outside of its recording.
+
+    Attributes
+    ----------
+    trace : Trace
+        The recording that it belongs to.
+    """
+
+    def __init__(self, message: str, trace: Trace) -> None:
+        super().__init__(message)
+        self.trace = trace
 
 
 class Trace:
@@ -147,7 +160,7 @@ class Trace:
         """
         if isinstance(value, Tracer):
             if value.recording is not self or not self._is_open:
-                self._check_tracer(value)
+                raise self._foreign(value)
             return value
         if type(value) is float:
             return self.constant(value)
@@ -344,11 +357,16 @@ class Trace:
             )
         return value
 
-    def _check_tracer(self, tracer: Tracer) -> None:
-        if tracer.recording is not self or not self._is_open:
-            raise ForeignTracerError(
-                f"a value traced in {tracer.recording.name} is used outside of that recording, "
-                f"where it has no meaning. {location(self.name)} Instead: pass it as an argument "
-                "or return it, and do not keep traced values in globals or attributes.",
-                tracer,
-            )
+    def _foreign(self, tracer: Tracer) -> ForeignTracerError:
+        trace = recording_of(tracer)
+        return ForeignTracerError(
+            f"a value traced in {trace.name} is used outside of that recording, where it has no "
+            f"meaning. {location(self.name)} Instead: pass it as an argument or return it, and do "
+            "not keep traced values in globals or attributes.",
+            trace,
+        )
+
+
+def recording_of(value: TracedValue | SparseRow) -> Trace:
+    """The recording of a traced value, which itself knows it as a `Recording` only."""
+    return cast(Trace, value.recording)

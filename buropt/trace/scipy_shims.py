@@ -16,6 +16,9 @@ from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any
 
+from buropt.trace.base import TracedValue
+from buropt.trace.dispatch import call_scipy_function
+
 
 def _logsumexp(*args: Any, **kwargs: Any) -> Any:
     from buropt.trace.scipy_shims import call
@@ -94,11 +97,8 @@ def are_late() -> bool:
 
 def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Trace SciPy's function of that name if a traced value is among the arguments, or call it."""
-    from buropt.trace.dispatch import call_scipy_function
-    from buropt.trace.tracer import Tracer
-
     for value in (*args, *kwargs.values()):
-        if isinstance(value, Tracer):
+        if isinstance(value, TracedValue):
             return call_scipy_function(value.recording, name, args, kwargs)
     return _installed.originals[name](*args, **kwargs)
 

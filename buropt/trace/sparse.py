@@ -7,14 +7,12 @@ is what keeps the cost of a sample at O(nnz).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
+from buropt.trace.base import Recording
 from buropt.trace.errors import UnsupportedAttributeError, UnsupportedOpError, location
-
-if TYPE_CHECKING:
-    from buropt.trace.recording import Trace
 
 
 class SparseRow:
@@ -22,7 +20,7 @@ class SparseRow:
 
     Attributes
     ----------
-    recording : Trace
+    recording : Recording
         What it belongs to.
     node : int
         The id of the node in the recording's builder.
@@ -36,7 +34,7 @@ class SparseRow:
     __array_priority__ = 2000.0
     ndim = 1
 
-    def __init__(self, trace: Trace, node: int, name: str, n_features: int) -> None:
+    def __init__(self, trace: Recording, node: int, name: str, n_features: int) -> None:
         self.recording = trace
         self.node = node
         self.name = name

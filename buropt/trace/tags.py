@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from buropt.trace.errors import TraceError, location
+from buropt.trace.recording import recording_of
 from buropt.trace.sparse import SparseRow
 from buropt.trace.tracer import Tracer
 
@@ -46,11 +47,11 @@ def tag(value: T, name: str) -> T:
             f"compute. {location(value.recording.name)} Instead: tag what is made of it."
         )
     if isinstance(value, Tracer):
-        tags = value.recording.tags
-        if name in tags:
+        trace = recording_of(value)
+        if name in trace.tags:
             raise TraceError(
-                f"tag {name!r} is given to two values. {location(value.recording.name)} Instead: "
+                f"tag {name!r} is given to two values. {location(trace.name)} Instead: "
                 f'give each its own name, e.g. f"{name}[{{k}}]" in a loop.'
             )
-        tags[name] = value.recording.fresh(value)
+        trace.tags[name] = trace.fresh(value)
     return value

@@ -6,90 +6,40 @@ Python every operator; both look the rule up in the tables of `dispatch.py`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from buropt.trace import scipy_shims
+from buropt.trace.base import TracedValue
 from buropt.trace.dispatch import (
+    ARRAY_RULES,
     REDUCTIONS,
     call_function,
+    call_ufunc,
     find_ufunc,
-    graph_kind,
     is_graph_dtype,
     public_name,
     unsupported,
     unsupported_keyword,
 )
-from buropt.trace.errors import TraceError, UnsupportedAttributeError, location
-from buropt.trace.indexing import index
-from buropt.trace.kinds import Kind
+from buropt.trace.errors import UnsupportedAttributeError, location
 from buropt.trace.methods import method
-from buropt.trace.operators import Memory, binary, in_place, reflected
+from buropt.trace.operators import binary, in_place, reflected, unary
 from buropt.trace.sparse import SparseRow
-from buropt.trace.ufuncs import cast
-
-if TYPE_CHECKING:
-    from buropt.trace.recording import Trace
 
 
-class Tracer:
+class Tracer(TracedValue):
     """A traced array: a node of the graph under construction, which behaves like an ndarray.
 
     Supports NumPy's operators, ufuncs and functions, basic indexing and iteration. Its value is
     not known while tracing, so a Python branch on it, a conversion to a number and an assignment
     to its items raise `TraceError`.
-
-    Attributes
-    ----------
-    recording : Trace
-        What it belongs to.
-    node : int
-        The id of the node in the recording's builder.
-    shape : tuple of int
-        The shape; for the value of one sample, without a batch axis.
-    kind : str
-        "f" for floats, "i" for integers, "b" for masks; in the graph all of them are numbers of
-        the float dtype, integers exact ones and masks 0 or 1.
-    memory : Memory or None
-        Who else shares its memory; None if nobody does.
     """
 
-    __slots__ = ("__weakref__", "kind", "memory", "node", "recording", "shape")
+    __slots__ = ()
     __array_priority__ = 1000.0
-
-    def __init__(self, trace: Trace, node: int, kind: Kind, memory: Memory | None) -> None:
-        self.recording = trace
-        self.node = node
-        self.shape: tuple[int, ...] = trace.builder.shape(node)
-        self.memory = memory
-        self.kind = kind
-        if memory is not None:
-            memory.add(self)
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return math.prod(self.shape)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The graph's float dtype, int64, or bool for the result of a comparison."""
-        if self.kind == "f":
-            return self.recording.dtype
-        return np.dtype(np.int64 if self.kind == "i" else bool)
-
-    @property
-    def is_bool(self) -> bool:
-        """Whether it is a mask."""
-        return self.kind == "b"
 
     @property
     def real(self) -> Tracer:
@@ -139,7 +89,7 @@ class Tracer:
             if isinstance(value, SparseRow):
                 return NotImplemented
         if method == "__call__" and not kwargs:
-            return self.apply(ufunc, *inputs)
+            return call_ufunc(self.recording, ufunc, *inputs)
         trace, name = self.recording, public_name(ufunc)
         if kwargs.get("out") is not None:
             self._refuse_out(name, kwargs["out"])
@@ -198,15 +148,6 @@ class Tracer:
 
     # Operators
 
-    def apply(self, ufunc: np.ufunc, *operands: Any) -> Any:
-        """Trace a ufunc; operands may be tracers, arrays and numbers."""
-        trace = self.recording
-        return find_ufunc(trace, ufunc)(trace, *[trace.lift(operand) for operand in operands])
-
-    def take_over(self, other: Tracer) -> None:
-        """Become the value of `other`, for in-place operators."""
-        self.node = other.node
-
     __add__, __radd__, __iadd__ = binary(np.add), reflected(np.add), in_place(np.add, "+=")
     __sub__, __rsub__ = binary(np.subtract), reflected(np.subtract)
     __isub__ = in_place(np.subtract, "-=")
@@ -233,26 +174,14 @@ class Tracer:
     __eq__, __ne__ = binary(np.equal), binary(np.not_equal)
     __hash__ = None  # type: ignore[assignment]  # `==` is elementwise, as for ndarrays
 
-    def __neg__(self) -> Any:
-        return self.apply(np.negative, self)
-
-    def __pos__(self) -> Any:
-        return self.apply(np.positive, self)
-
-    def __abs__(self) -> Any:
-        return self.apply(np.absolute, self)
-
-    def __invert__(self) -> Any:
-        return self.apply(np.invert, self)
+    __neg__, __pos__ = unary(np.negative), unary(np.positive)
+    __abs__, __invert__ = unary(np.absolute), unary(np.invert)
 
     def __getitem__(self, key: Any) -> Tracer:
-        return index(self, key)
+        result: Tracer = ARRAY_RULES["__getitem__"](self.recording, self, key)
+        return result
 
     # What would need the value
-
-    def refuse(self, what: str, instead: str) -> NoReturn:
-        """Raise `TraceError`, adding where in the user's code it happened."""
-        raise TraceError(f"{what}. {location(self.recording.name)} Instead: {instead}.")
 
     def __bool__(self) -> NoReturn:
         self.refuse(
@@ -286,9 +215,7 @@ class Tracer:
         )
 
     def __round__(self, digits: int | None = None) -> Any:
-        rounded = self._method(np.round, digits or 0)
-        # As for NumPy's scalars, `round(x)` is an integer.
-        return self.recording.integer(rounded) if digits is None and not self.shape else rounded
+        return ARRAY_RULES["__round__"](self.recording, self, digits)
 
     def __format__(self, spec: str) -> str:
         if spec:
@@ -351,14 +278,7 @@ class Tracer:
         """A copy as the graph's float dtype, as integers, or as booleans (`x != 0`)."""
         if kwargs:
             raise unsupported_keyword(self.recording, "ndarray.astype", next(iter(kwargs)))
-        kind = graph_kind(self.recording, dtype)
-        if kind is None:
-            self.refuse(
-                f"a traced value cannot be converted to dtype {np.dtype(dtype)}",
-                f"leave it as {self.dtype}; a graph computes in one float dtype, "
-                f"{self.recording.dtype}, and has integers as int64",
-            )
-        return self.recording.fresh(cast(self.recording, self, kind))
+        return ARRAY_RULES["astype"](self.recording, self, dtype)
 
     def _method(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Tracer:
         result: Tracer = call_function(self.recording, function, (self, *args), kwargs)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from buropt.trace.dispatch import function
+from buropt.trace.dispatch import array_rule, function, graph_kind
 from buropt.trace.functions._arguments import (
     axes_of,
     extents_of,
@@ -24,6 +24,19 @@ if TYPE_CHECKING:
 def copy(trace: Trace, a: Any) -> Tracer:
     """The same values in memory of their own."""
     return trace.fresh(trace.lift(a))
+
+
+@array_rule("astype")
+def astype(trace: Trace, array: Tracer, dtype: Any) -> Tracer:
+    """A copy as the graph's float dtype, as integers, or as booleans."""
+    kind = graph_kind(trace, dtype)
+    if kind is None:
+        array.refuse(
+            f"a traced value cannot be converted to dtype {np.dtype(dtype)}",
+            f"leave it as {array.dtype}; a graph computes in one float dtype, {trace.dtype}, and "
+            "has integers as int64",
+        )
+    return trace.fresh(cast(trace, array, kind))
 
 
 @function(np.zeros_like, "a dtype order subok shape device")

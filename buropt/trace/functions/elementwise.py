@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from buropt.trace.dispatch import function
+from buropt.trace.dispatch import array_rule, function
 from buropt.trace.functions.selection import where
 from buropt.trace.ufuncs import number_kind
 
@@ -29,6 +29,13 @@ def round_(trace: Trace, a: Any, decimals: Any = 0) -> Tracer:
     up, down = ("multiply", "divide") if places > 0 else ("divide", "multiply")
     scaled = trace.emit("rint", (trace.emit(up, (array, power)),))
     return trace.emit(down, (scaled, power), kind=kind)
+
+
+@array_rule("__round__")
+def python_round(trace: Trace, array: Tracer, digits: int | None) -> Tracer:
+    """Python's `round`, which makes an integer of a scalar, as of NumPy's, without digits."""
+    rounded = round_(trace, array, digits or 0)
+    return trace.integer(rounded) if digits is None and not array.shape else rounded
 
 
 @function(np.around, "a decimals out")

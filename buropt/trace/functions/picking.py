@@ -29,8 +29,8 @@ def take(trace: Trace, a: Any, indices: Any, axis: Any = None, mode: Any = "rais
     picks = _indices(trace, "np.take", indices, array.shape[k], mode)
     values = trace.builder.constant_value(picks.node)
     if values is None:
-        return take_along(array, picks, k)
-    return take_along(array, np.asarray(values).astype(np.int64) % max(array.shape[k], 1), k)
+        return take_along(trace, array, picks, k)
+    return take_along(trace, array, np.asarray(values).astype(np.int64) % max(array.shape[k], 1), k)
 
 
 @function(np.take_along_axis, "arr indices axis")
@@ -56,8 +56,8 @@ def take_along_axis(trace: Trace, arr: Any, indices: Any, axis: Any = -1) -> Tra
             f"{location(trace.name)} Instead: np.take, to pick the same elements everywhere."
         ) from None
     trace.indices.require(picks.node, array.shape[k], place(trace.name))
-    array = _spread(array, [*together[:k], array.shape[k], *together[k:]])
-    picks = _spread(picks, [*together[:k], picks.shape[k], *together[k:]])
+    array = _spread(trace, array, [*together[:k], array.shape[k], *together[k:]])
+    picks = _spread(trace, picks, [*together[:k], picks.shape[k], *together[k:]])
     return trace.emit("take_along_axis", (array, picks), {"axis": k}, kind=array.kind)
 
 
@@ -76,8 +76,8 @@ def choose(trace: Trace, a: Any, choices: Any, mode: Any = "raise") -> Tracer:
     common = list(np.broadcast_shapes(picks.shape, array.shape[1:]))
     added = [1] * (len(common) + 1 - array.ndim)
     array = array.reshape(array.shape[0], *added, *array.shape[1:])
-    picks = _spread(picks, common).reshape(1, *common)
-    return take_along_axis(trace, _spread(array, [array.shape[0], *common]), picks, 0)[0]
+    picks = _spread(trace, picks, common).reshape(1, *common)
+    return take_along_axis(trace, _spread(trace, array, [array.shape[0], *common]), picks, 0)[0]
 
 
 def _table(trace: Trace, choices: Any) -> Tracer:
@@ -85,7 +85,7 @@ def _table(trace: Trace, choices: Any) -> Tracer:
     if isinstance(choices, Sequence):
         parts = [trace.lift(choice) for choice in choices]
         shape = list(np.broadcast_shapes(*(part.shape for part in parts)))
-        choices = np.stack([_spread(part, shape) for part in parts])
+        choices = np.stack([_spread(trace, part, shape) for part in parts])
     array = trace.lift(choices)
     axes_of(trace, 0, array.ndim)
     return array
@@ -169,7 +169,7 @@ def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return shape[:axis] + shape[axis + 1 :]
 
 
-def _spread(array: Tracer, shape: Sequence[int]) -> Tracer:
+def _spread(trace: Trace, array: Tracer, shape: Sequence[int]) -> Tracer:
     if array.shape == tuple(shape):
         return array
-    return array.recording.emit("broadcast_to", (array,), {"shape": list(shape)}, kind=array.kind)
+    return trace.emit("broadcast_to", (array,), {"shape": list(shape)}, kind=array.kind)

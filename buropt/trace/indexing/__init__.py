@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from buropt.trace.dispatch import array_rule
 from buropt.trace.indexing.advanced import take_by_arrays
 from buropt.trace.indexing.basic import take_slices
 from buropt.trace.indexing.keys import is_basic, read_key
 
 if TYPE_CHECKING:
+    from buropt.trace.recording import Trace
     from buropt.trace.tracer import Tracer
 
 
-def index(array: Tracer, key: Any) -> Tracer:
+@array_rule("__getitem__")
+def index(trace: Trace, array: Tracer, key: Any) -> Tracer:
     """Trace `array[key]`.
 
     Integers, slices, `...` and `np.newaxis` give a view, as in NumPy, or a scalar if every axis
@@ -30,11 +33,10 @@ def index(array: Tracer, key: Any) -> Tracer:
         For traced masks, whose result would have no fixed shape.
     """
     key = key if isinstance(key, tuple) else (key,)
-    parts = read_key(array, key)
+    parts = read_key(trace, array, key)
     if not is_basic(parts):
-        return take_by_arrays(array, parts)
-    result = take_slices(array, parts)
-    trace = array.recording
+        return take_by_arrays(trace, array, parts)
+    result = take_slices(trace, array, parts)
     if all(isinstance(part, int) for part in parts) and Ellipsis not in parts:
         return trace.fresh(result)  # NumPy gives a scalar here, which shares no memory
     return trace.view(result, array)

@@ -18,10 +18,11 @@ from buropt.trace.indexing.basic import take_slices
 from buropt.trace.indexing.keys import Part, is_traced
 
 if TYPE_CHECKING:
+    from buropt.trace.recording import Trace
     from buropt.trace.tracer import Tracer
 
 
-def take_by_arrays(array: Tracer, parts: Sequence[Part]) -> Tracer:
+def take_by_arrays(trace: Trace, array: Tracer, parts: Sequence[Part]) -> Tracer:
     """Trace `array[key]` for a key with index arrays or traced integers.
 
     NumPy puts the axes of the indices where these stand if nothing is between them (an ellipsis
@@ -31,7 +32,7 @@ def take_by_arrays(array: Tracer, parts: Sequence[Part]) -> Tracer:
     at = [i for i, part in enumerate(parts) if isinstance(part, int) or _is_array(part)]
     is_together = at[-1] - at[0] + 1 == len(at)
     basic = [slice(None) if _is_array(part) else part for part in parts if part is not None]
-    base = take_slices(array, basic)
+    base = take_slices(trace, array, basic)
 
     axes: list[int] = []  # of base, that index arrays stand for
     indices: list[Part] = []
@@ -51,10 +52,10 @@ def take_by_arrays(array: Tracer, parts: Sequence[Part]) -> Tracer:
 
     extents = [base.shape[k] for k in axes]
     where = axes[0] if is_together else 0
-    result = take(_merged(base, axes, where), _merged_indices(array, indices, extents), where)
-    shape = _common_shape(array, indices)
+    merged = _merged(trace, base, axes, where)
+    result = take(trace, merged, _merged_indices(trace, indices, extents), where)
+    shape = _common_shape(trace, indices)
     wanted = [*others[:n_before], *shape, *others[n_before:]]
-    trace = array.recording
     if tuple(wanted) != result.shape:
         result = trace.emit("reshape", (result,), {"shape": wanted}, kind=array.kind)
     # With integers only, of which some are traced, NumPy would give a view, or a scalar.
@@ -62,12 +63,11 @@ def take_by_arrays(array: Tracer, parts: Sequence[Part]) -> Tracer:
     return trace.view(result, array) if is_view else trace.fresh(result)
 
 
-def take(array: Tracer, index: Part, axis: int) -> Tracer:
+def take(trace: Trace, array: Tracer, index: Part, axis: int) -> Tracer:
     """Take along one axis by an index array; constant indices are in bounds.
 
     The axes of the index replace that axis.
     """
-    trace = array.recording
     if not is_traced(index):
         step = _step(index)
         if step is not None:
@@ -94,46 +94,44 @@ def _is_array(part: Part) -> bool:
     return isinstance(part, np.ndarray) or is_traced(part)
 
 
-def _common_shape(array: Tracer, indices: Sequence[Part]) -> tuple[int, ...]:
+def _common_shape(trace: Trace, indices: Sequence[Part]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*(index.shape for index in indices))
     except ValueError:
         shapes = " and ".join(str(index.shape) for index in indices)
         raise IndexError(
             f"index arrays of shapes {shapes} do not broadcast together. "
-            f"{location(array.recording.name)} Instead: index arrays of one shape, or give them "
+            f"{location(trace.name)} Instead: index arrays of one shape, or give them "
             "axes of extent 1, as in x[rows[:, None], columns]."
         ) from None
 
 
-def _merged(base: Tracer, axes: Sequence[int], where: int) -> Tracer:
+def _merged(trace: Trace, base: Tracer, axes: Sequence[int], where: int) -> Tracer:
     """The array with some axes as one, in C order, at position `where`."""
     if list(axes) == [where]:
         return base
-    trace, kind = base.recording, base.kind
     rest = [k for k in range(base.ndim) if k not in axes]
     order = [*rest[:where], *axes, *rest[where:]]
     if order != sorted(order):
-        base = trace.emit("transpose", (base,), {"axes": order}, kind=kind)
+        base = trace.emit("transpose", (base,), {"axes": order}, kind=base.kind)
     after = where + len(axes)
     shape = [*base.shape[:where], math.prod(base.shape[where:after]), *base.shape[after:]]
     if tuple(shape) == base.shape:
         return base
-    return trace.emit("reshape", (base,), {"shape": shape}, kind=kind)
+    return trace.emit("reshape", (base,), {"shape": shape}, kind=base.kind)
 
 
-def _merged_indices(array: Tracer, indices: Sequence[Part], extents: Sequence[int]) -> Part:
+def _merged_indices(trace: Trace, indices: Sequence[Part], extents: Sequence[int]) -> Part:
     """One index array for the axes that `_merged` makes one."""
     if len(indices) == 1:
         return indices[0]
-    _common_shape(array, indices)
+    _common_shape(trace, indices)
     strides = [math.prod(extents[k + 1 :]) for k in range(len(extents))]
     weighted = list(zip(indices, strides, extents, strict=True))
     terms: list[Any] = []
     constants = [index * stride for index, stride, _ in weighted if not is_traced(index)]
     if constants:
         terms.append(sum(constants[1:], constants[0]))
-    trace = array.recording
     outside: Any = None
     for index, stride, extent in weighted:
         if not is_traced(index):

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from buropt.trace.indexing.keys import Part
 
 if TYPE_CHECKING:
+    from buropt.trace.recording import Trace
     from buropt.trace.tracer import Tracer
 
 
-def take_slices(array: Tracer, parts: Sequence[Part]) -> Tracer:
+def take_slices(trace: Trace, array: Tracer, parts: Sequence[Part]) -> Tracer:
     """The part of an array that integers and slices pick, as one slice and one reshape."""
     starts: list[int] = []
     sizes: list[int] = []
@@ -36,7 +37,6 @@ def take_slices(array: Tracer, parts: Sequence[Part]) -> Tracer:
         sizes.append(size)
         steps.append(step)
 
-    trace = array.recording
     result = array
     if tuple(sizes) != array.shape or any(step != 1 for step in steps):
         attributes = {"starts": starts, "sizes": sizes, "steps": steps}
