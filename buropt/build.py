@@ -212,6 +212,11 @@ def call(node: Node, where: str = "", **given: Any) -> Any:
             raise ValueError(unknown_key(place, (name for name in parameters if name not in given)))
         if isinstance(value, Mapping) and "_target_" in value:
             arguments[key] = call(value, place)
+        elif key in GROUPS:
+            raise ValueError(
+                f"{where}.{key} cannot be {value!r}: choose one with {key}=NAME, and write its "
+                f"settings as {key}.SETTING=..."
+            )
         else:
             arguments[key] = coerce(value, str(parameters[key].annotation), place)
     for key, parameter in parameters.items():
@@ -264,6 +269,12 @@ def coerce(value: Any, annotation: str, place: str) -> Any:
             raise ValueError(f"{place} must be true or false, got {value!r}")
         return truth
     if not kinds <= {"int", "float", "None"}:
+        if "Mapping[str, Any]" in kinds and not isinstance(value, Mapping):
+            raise ValueError(f"{place} must be settings, {place}={{name: value}}, got {value!r}")
+        if isinstance(value, Mapping) and not {"Mapping[str, Any]", "Any"} & kinds:
+            raise ValueError(f"{place} must be one value, got {dict(value)!r}")
+        if "PathLike" in kinds and not isinstance(value, str):
+            raise ValueError(f"{place} must be text, got {value!r}: write it as \"'{value}'\"")
         return value
     number = value
     if isinstance(value, str):

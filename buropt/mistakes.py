@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import hydra
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -54,23 +56,69 @@ def explain(error: Exception) -> str:
         return f"{group}={choice} is not a choice{hint} The choices are {', '.join(error.options)}."
     if isinstance(error, OverrideParseException):
         return unreadable(str(error.override), first_line(error))
-    if str(error).startswith("Config group override must be"):
-        words = [word for word in sys.argv[1:] if word.partition("=")[0] in (*GROUPS, *OVERLAYS)]
-        return (
-            f"a group takes the name of one of its choices, which --help lists: {' '.join(words)}"
-        )
+    lists = [word for word in group_words() if word.partition("=")[2].startswith("[")]
+    if str(error).startswith("Config group override must be") or (
+        lists and isinstance(error, TypeError)  # of a list without names
+    ):
+        return no_choice(lists or group_words())
     several = re.match(r"(?:Ambiguous value for argument|Sweep parameters) '(.+?)'", str(error))
     if several:
         return f"{several.group(1)} has several values, which makes a sweep: add -m"
+    if str(error).startswith("Error merging override ") and error.__cause__ is not None:
+        word = first_line(error).removeprefix("Error merging override ")
+        return f"{word} cannot be: {str(error.__cause__).splitlines()[0]}"
     unknown = re.match(r"Could not override '(.+)'\.", str(error))
     if unknown:
-        place = unknown.group(1)
-        while place:  # of compresor.k, it is compresor that does not exist
-            valid = settings_beside(place, sys.argv[1:])
-            if valid:
-                return unknown_key(place, valid)
-            place = parent(place)
-    return first_line(error)
+        return not_there(unknown.group(1)) or " ".join(str(error).splitlines()[:2])
+    if isinstance(error, (HydraException, OmegaConfBaseException, OSError, ValueError)):
+        return first_line(error)
+    where = traceback.extract_tb(error.__traceback__)[-1].name
+    said = f"{type(error).__name__} in {where}: {first_line(error)}".removesuffix(": ")
+    return f"Hydra cannot use this command line ({said}); HYDRA_FULL_ERROR=1 shows the place"
+
+
+def group_words() -> list[str]:
+    """The arguments that choose something."""
+    groups = (*GROUPS, *OVERLAYS, "hydra")
+    return [word for word in sys.argv[1:] if word.partition("=")[0] in groups]
+
+
+def no_choice(words: list[str]) -> str:
+    """The sentence for groups that are given another value than a name."""
+    return f"a group takes the name of one of its choices, which --help lists: {' '.join(words)}"
+
+
+def not_there(place: str) -> str:
+    """The sentence for a key that does not exist; empty for a package, which is no key."""
+    if "@" in place:
+        return ""
+    given = in_braces(place)
+    if given and place in (*GROUPS, *OVERLAYS):
+        choice = no_choice([word for word in group_words() if word.startswith(f"{place}=")])
+        return f"{choice}; a setting of the choice is written {place}.{given[0]}=..."
+    if given:
+        there = settings_beside(f"{place}.{given[0]}", sys.argv[1:]) or []
+        place = next((f"{place}.{key}" for key in given if key not in there), place)
+    while place:  # of compresor.k, it is compresor that does not exist
+        valid = settings_beside(place, sys.argv[1:])
+        if valid and place.rpartition(".")[2] in valid:
+            return f"{place} has no settings below it: write {place}=..."
+        if valid:
+            return unknown_key(place, valid)
+        if valid is not None:
+            return f"{parent(place)} has no settings of its own: add one with +{place}=..."
+        place = parent(place)
+    return ""
+
+
+def in_braces(place: str) -> list[str]:
+    """The keys that an argument sets at once: of data={a: 1, b: 2}, a and b."""
+    words = [word for word in sys.argv[1:] if word.startswith(f"{place}={{")]
+    for override in OverridesParser.create().parse_overrides(words):
+        value = override.value()
+        if isinstance(value, dict):
+            return [str(key) for key in value]
+    return []
 
 
 def unreadable(word: str, reason: str) -> str:
@@ -84,8 +132,11 @@ def unreadable(word: str, reason: str) -> str:
     return f"{start}: {reason}"
 
 
-def settings_beside(place: str, arguments: list[str]) -> list[str]:
-    """The keys that exist where `place` was looked for, given the groups chosen in `arguments`."""
+def settings_beside(place: str, arguments: list[str]) -> list[str] | None:
+    """The keys that exist where `place` was looked for, given the groups chosen in `arguments`.
+
+    None if there is nothing that could have keys.
+    """
     chosen = [
         item.split(",")[0]  # of a sweep, the first
         for item in arguments
@@ -97,10 +148,10 @@ def settings_beside(place: str, arguments: list[str]) -> list[str]:
             config = hydra.compose("config", overrides=chosen, return_hydra_config=True)
             node = OmegaConf.select(config, parent(place))
         except (HydraException, OmegaConfBaseException):
-            return []
-    keys = node if isinstance(node, DictConfig) else ()
+            return None
     hidden = ("_target_", "hydra")  # the latter is not a setting of a run
-    return [str(key) for key in keys if key not in hidden]
+    is_node = isinstance(node, DictConfig)
+    return [str(key) for key in node if key not in hidden] if is_node else None
 
 
 def parent(place: str) -> str:

@@ -146,11 +146,11 @@ class Monitor:
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._live: Live | None = None
         self._started = time.perf_counter()
-        self._before = 0
+        self._before, self._known = 0, set[Path]()
 
     def __enter__(self) -> Monitor:
         self._look(tell=False)
-        self._before = len(self._ended)
+        self._before, self._known = len(self._ended), set(self._running)
         if self._enabled:
             if self._console.is_terminal and not self._console.is_dumb_terminal:
                 self._live = Live(console=self._console, auto_refresh=False)
@@ -170,10 +170,13 @@ class Monitor:
         if self._thread.ident is not None:
             self._thread.join()
         self._look(tell=True)
+        none = self._running.keys() <= self._known and len(self._ended) == self._before
+        refused = error is not None and none
         if self._live is not None:
+            self._live.transient = refused  # then the reason says it all
             self._live.update(self._picture(), refresh=True)
             self._live.stop()
-        elif self._enabled:
+        elif self._enabled and not refused:
             self._console.print(self._bar(), soft_wrap=True, highlight=False, markup=False)
 
     def _watch(self) -> None:

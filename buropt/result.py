@@ -98,6 +98,15 @@ def versions() -> dict[str, str]:
     return found
 
 
+def version() -> str:
+    """What --version prints: a line for a report of a fault."""
+    found = versions()
+    parts = [f"Python {found['python']} on {platform.machine()}"]
+    for name, package in (("NumPy", "numpy"), ("SciPy", "scipy"), ("Hydra", "hydra-core")):
+        parts.append(f"{name} {found[package]}")
+    return f"buropt {found['buropt']} ({', '.join(parts)})"
+
+
 def machine() -> dict[str, Any]:
     """The computer, as far as it explains a speed."""
     affinity = getattr(os, "sched_getaffinity", None)

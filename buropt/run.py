@@ -33,6 +33,7 @@ from buropt.checkpoint import SILENT
 from buropt.folder import OVERRIDES, config_of, write_failure
 from buropt.loop import CONVERGED, INTERRUPTED, NON_FINITE
 from buropt.mistakes import CONFIGS, UsageError, explain, usage_errors
+from buropt.result import version
 from buropt.runner import Report, run
 from buropt.screen import surviving_streams
 from buropt.sweep import Folders
@@ -57,23 +58,29 @@ def main() -> None:
 
 def command_line() -> int:
     """Let Hydra read the command line and run what it says; the exit code."""
+    if "--version" in sys.argv[1:]:  # of which Hydra would tell its own
+        print(version())
+        return 0
     sys.argv[1:] = sorted(sys.argv[1:], key=lambda word: word not in ("-m", "--multirun"))
     # Hydra would print errors its own way and exit; with this variable it raises them.
     before = os.environ.get(FULL_ERROR)
     if before == "1":
         os.environ[TRACEBACK] = "1"
     os.environ[FULL_ERROR] = "1"
+    Folders.launched = False
     try:
-        hydra.main(config_path=CONFIGS, config_name="config", version_base="1.3")(job)()
+        with Folders.at_the_end:
+            hydra.main(config_path=CONFIGS, config_name="config", version_base="1.3")(job)()
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
-    except (HydraException, OmegaConfBaseException, OSError, ValueError) as error:
+    except Exception as error:  # of Hydra, a launcher or a sweeper: jobs tell of theirs
         if TRACEBACK in os.environ:
             raise
-        print(f"buropt: {explain(error)}", file=sys.stderr)
-        return 2
-    except Exception as error:  # of a launcher or a sweeper: jobs tell of theirs
-        if "slurm cluster" in str(error) and TRACEBACK not in os.environ:
+        refusals = (HydraException, OmegaConfBaseException, OSError, ValueError)
+        if isinstance(error, refusals) or not Folders.launched:
+            print(f"buropt: {explain(error)}", file=sys.stderr)
+            return 2
+        if "slurm cluster" in str(error):
             print(NO_SLURM, file=sys.stderr)
             return 2
         traceback.print_exception(error)
@@ -83,7 +90,6 @@ def command_line() -> int:
         print("buropt: interrupted", file=sys.stderr)
         return 130
     finally:
-        Folders.close()
         os.environ.pop(FULL_ERROR)
         os.environ.pop(TRACEBACK, None)
         if before is not None:

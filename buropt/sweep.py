@@ -13,10 +13,9 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -44,13 +43,9 @@ class Folders(Callback):
     (hydra.launcher.cpus_per_task of SLURM's), unless the usual variables say otherwise.
     """
 
-    _unfinished: ClassVar[list[Callable[[], object]]] = []
-
-    @classmethod
-    def close(cls) -> None:
-        """Stop watching, and undo what was done for a sweep; also where it broke off."""
-        while cls._unfinished:
-            cls._unfinished.pop()()
+    at_the_end: ClassVar[ExitStack] = ExitStack()
+    """Stops watching, and undoes what was done for a sweep; with the error where one ended it."""
+    launched: ClassVar[bool] = False  # whether a sweep's jobs may have been started
 
     def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Choose the folder of a run."""
@@ -60,18 +55,23 @@ class Folders(Callback):
                 raise ValueError(
                     "resume=true is for sweeps; of a single run name the folder: resume=FOLDER"
                 )
-            folder = _of_a_run(Path(str(resume))) if resume else _new(config, "run")
+            wanted = _of_a_run(Path(str(resume))) if resume else Path(config.hydra.run.dir)
+            is_new = not resume and not _is_given(config, "run")
+            trifles = {f"{config.hydra.job.name}.log"}
+            folder = self.at_the_end.enter_context(_kept_if_used(wanted, is_new, trifles))
             _set_folder(config, "run", folder)
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Choose the folder of a sweep, and watch it."""
         with _refusals():
             resume = config.get("resume")
-            folder = _of_a_sweep(config, resume) if resume else _new(config, "sweep")
+            wanted = _of_a_sweep(config, resume) if resume else Path(config.hydra.sweep.dir)
+            is_new = not resume and not _is_given(config, "sweep")
+            trifles = {SWEEP, "multirun.yaml"}  # the latter is Hydra's
+            folder = self.at_the_end.enter_context(_kept_if_used(wanted, is_new, trifles))
             _set_folder(config, "sweep", folder)
             is_new = not (folder / SWEEP).exists()
             if is_new:
-                folder.mkdir(parents=True, exist_ok=True)
                 content = {
                     "format": "buropt sweep",
                     "version": 1,
@@ -84,16 +84,15 @@ class Folders(Callback):
                 forget_failures(folder)
             if config.hydra.launcher.get("_target_") != BASIC:
                 self._prepare_processes(config, is_new)
-            self._unfinished.append(partial(_remove_if_empty, folder.absolute()))
             total, constant = swept(config)
             monitor = Monitor(folder, total, constant, bool(config.get("verbose", True)))
-            monitor.__enter__()
-            self._unfinished.append(monitor.__exit__)
+            self.at_the_end.enter_context(monitor)
+            Folders.launched = True
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """End the process with the sweep's exit code, unless that is 0."""
         with _refusals():
-            self.close()
+            self.at_the_end.close()
             code = max(exit_codes(Path(config.hydra.sweep.dir)), default=0)
             if code:
                 sys.exit(code)
@@ -108,7 +107,7 @@ class Folders(Callback):
         for name in THREADS:
             if name not in os.environ:
                 os.environ[name] = threads
-                self._unfinished.append(partial(os.environ.pop, name))
+                self.at_the_end.callback(os.environ.pop, name)
 
 
 @contextmanager
@@ -124,15 +123,31 @@ def _refusals() -> Iterator[None]:
         sys.exit(1)
 
 
-def _remove_if_empty(folder: Path) -> None:
-    """Leave no trace of a sweep that was refused before its first job."""
-    files = list(folder.iterdir())
-    if {path.name for path in files} <= {SWEEP, "multirun.yaml"}:  # which is Hydra's
-        for path in files:
-            path.unlink()
-        with suppress(OSError):  # of multirun/day, if it has others
-            for place in (folder, *folder.parents[:2]):
-                place.rmdir()
+@contextmanager
+def _kept_if_used(wanted: Path, is_new: bool, trifles: set[str]) -> Iterator[Path]:
+    """Makes a folder, and after a refusal, which wrote only trifles to it, leaves it as it was.
+
+    A new one gets a number if it was there before.
+    """
+    made = [place for place in wanted.absolute().parents if not place.exists()]
+    wanted.parent.mkdir(parents=True, exist_ok=True)
+    is_there = wanted.exists() and not is_new
+    folder = _new(wanted) if is_new else wanted
+    folder.mkdir(exist_ok=True)
+    if not is_there:
+        made.insert(0, folder.absolute())
+    before, place = set(os.listdir(folder)), folder.absolute()  # a job may change the directory
+    try:
+        yield folder
+    except BaseException:
+        with suppress(OSError):
+            written = set(os.listdir(place)) - before
+            if written <= trifles:
+                for name in written:
+                    (place / name).unlink()
+                for parent in made:
+                    parent.rmdir()  # which fails, if another process has put something there
+        raise
 
 
 def exit_codes(folder: Path) -> Iterator[int]:
@@ -210,15 +225,12 @@ def _is_given(config: DictConfig, kind: str) -> bool:
     return any(word.startswith(f"hydra.{kind}.dir=") for word in config.hydra.overrides.hydra)
 
 
-def _new(config: DictConfig, kind: str) -> Path:
-    """The folder that the configuration says; made, and with a number if it was there before."""
-    wanted = Path(config.hydra[kind].dir)
-    if _is_given(config, kind):
-        return wanted
+def _new(wanted: Path) -> Path:
+    """Makes a folder of that name, with a number if it was there before."""
     folder, number = wanted, 1
     while True:
         try:
-            folder.mkdir(parents=True)
+            folder.mkdir()
         except FileExistsError:
             number += 1
             folder = wanted.with_name(f"{wanted.name}-{number}")

@@ -50,6 +50,18 @@ from buropt import run as app
             "a group takes the name of one of its choices, which --help lists: opt",
         ),
         (["optimizer"], "cannot read 'optimizer' on the command line: write optimizer=value"),
+        (
+            ["data={a:1}"],
+            "a group takes the name of one of its choices, which --help lists: data={a:1}; a "
+            "setting of the choice is written data.a=",
+        ),
+        (["compressor=[1,2]"], "a group takes the name of one of its choices, which --help lists"),
+        (["checkpoint={minutes:1}"], "checkpoint.minutes is not a setting. The settings here are"),
+        (["seed.x=1"], "seed has no settings below it: write seed=..."),
+        (["optimizer=scipy_cg", "optimizer.options.a=1"], "optimizer.options has no settings of"),
+        (["optimizer@x=gd"], "Could not override 'optimizer@x'. Did you mean to override"),
+        (["hydra.run.dir=null"], "hydra.run.dir=null cannot be: field 'hydra.run.dir' is not"),
+        (["hydra.verbose=3"], "Hydra cannot use this command line (AssertionError in configure_l"),
     ],
 )
 def test_mistakes_on_the_command_line(
@@ -116,12 +128,14 @@ def test_exit_codes(
     assert errors.count("\n") == 1
     results = [json.loads(path.read_text()) for path in tmp_path.rglob("result.json")]
     codes = sorted(result["exit_code"] for result in results)
+    assert codes or list(tmp_path.iterdir()) == []  # a run that is refused leaves no folder
     assert codes == ([0, 2] if "-m" in arguments else [1] if code == 1 else [])
 
 
 @pytest.mark.parametrize(
     ("argument", "words"),
     [
+        ("--version", ["buropt 0", "NumPy 2", "Hydra 1"]),
         ("--help", ["optimizer: ada", "step_size_factor"]),
         ("--cfg=job", ["_target_: buropt"]),
     ],

@@ -126,7 +126,7 @@ PYTHON_LAYERS = {
     },
     "monitor": {"budget", "folder", "history", "progress"},
     "sweep": {"checkpoint", "folder", "monitor", "result"},
-    "run": {"checkpoint", "folder", "loop", "mistakes", "runner", "screen", "sweep"},
+    "run": {"checkpoint", "folder", "loop", "mistakes", "result", "runner", "screen", "sweep"},
     "_interrupt": set(),
     "__init__": {
         *{"_core", "_interrupt", "autodiff", "loading", "nn", "oracle", "results", "saving"},

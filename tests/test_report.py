@@ -99,7 +99,13 @@ def test_the_command_line(sweep: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert "<h1>Our sweep</h1>" in out.read_text()
     assert capsys.readouterr().out == f"{out}\n"
     assert main([str(tmp_path / "none")]) == 2
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "history.jsonl").write_text("[]\n{}\n")
     assert capsys.readouterr().err.startswith("buropt.report: ")
+    assert main([str(tmp_path / "damaged")]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"buropt.report: nothing in {tmp_path / 'damaged'} can be read: ")
+    assert "history.jsonl, line 1" in said
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 2000])

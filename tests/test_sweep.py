@@ -87,9 +87,15 @@ def test_a_number_is_a_number_in_a_sweep_as_well(
 def test_a_misspelled_choice_is_refused_before_any_job_runs(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(monkeypatch, "-m", "optimizer=gd,marinna") == 2
-    assert "did you mean optimizer=marina?" in capsys.readouterr().err
-    assert list(place.iterdir()) == []
+    (place / "mine" / "empty").mkdir(parents=True)
+    folders = ("multirun", "mine", "mine/empty", "mine/new/new")
+    for folder in folders:
+        words = [f"hydra.sweep.dir={folder}"] if folder != "multirun" else []
+        assert main(monkeypatch, "-m", "optimizer=gd,marinna", *words) == 2
+        output = capsys.readouterr()
+        assert "did you mean optimizer=marina?" in output.err
+        assert output.out == ""  # no bar of jobs
+    assert sorted(place.rglob("*")) == [place / "mine", place / "mine" / "empty"]
 
 
 def test_a_bug_in_a_job_stops_no_other(
@@ -180,13 +186,8 @@ def test_a_single_run_is_resumed_by_its_folder(
 
 
 def test_two_sweeps_of_one_moment_have_a_folder_each(place: Path) -> None:
-    config = OmegaConf.create(
-        {"hydra": {"sweep": {"dir": "multirun/day/time"}, "overrides": {"hydra": []}}}
-    )
-    folders = [sweep._new(config, "sweep") for _ in range(3)]
-    assert [str(folder) for folder in folders] == [
-        *("multirun/day/time", "multirun/day/time-2", "multirun/day/time-3")
-    ]
+    folders = [sweep._new(Path("time")) for _ in range(3)]
+    assert [str(folder) for folder in folders] == ["time", "time-2", "time-3"]
 
 
 def test_jobs_in_processes_of_their_own_have_a_thread_each_and_may_be_started_again(
@@ -210,7 +211,8 @@ def test_jobs_in_processes_of_their_own_have_a_thread_each_and_may_be_started_ag
     assert config.hydra.overrides.task == ["seed=1,2", "resume=true"]
     assert config.hydra.overrides.hydra == ["hydra.sweep.dir='multirun/day/time'"]
     assert json.loads(Path("multirun/day/time/sweep.json").read_text())["overrides"] == ["seed=1,2"]
-    folders.close()
+    with pytest.raises(KeyboardInterrupt), folders.at_the_end:
+        raise KeyboardInterrupt
     assert [os.environ.get(name) for name in names] == [None, None, "3"]
     assert list(place.iterdir()) == []
 

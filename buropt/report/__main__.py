@@ -10,7 +10,7 @@ from buropt.report.write import PAGE, write_report
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the page that the command line asks for; the exit code."""
+    """Write the page that the command line asks for; the exit code: 1 for damaged files."""
     parser = argparse.ArgumentParser(
         prog="python -m buropt.report",
         description="One HTML page, for any browser and without a network, about a run or a sweep.",
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         page = write_report(asked.folder, asked.out, asked.title)
     except (ValueError, OSError) as error:
         print(f"buropt.report: {error}", file=sys.stderr)
-        return 2
+        return 1 if isinstance(error, ValueError) else 2
     print(page)
     return 0
 

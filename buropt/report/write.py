@@ -12,7 +12,7 @@ from pathlib import Path
 
 from buropt.history import Record
 from buropt.report.content import content_of, points_of
-from buropt.results import Run, read_runs
+from buropt.results import DAMAGED, Run, read_runs
 
 PAGE = "report.html"
 STYLES = ("page.css",)
@@ -42,9 +42,14 @@ def write_report(
     ------
     FileNotFoundError
         If there is no run in the folder.
+    ValueError
+        If all runs in it are damaged.
     """
     folder = Path(folder)
-    page = page_of(read_runs(folder), title or "/".join(folder.resolve().parts[-2:]))
+    runs = read_runs(folder)
+    if all(run.status == DAMAGED for run in runs):
+        raise ValueError(f"nothing in {folder} can be read: {'; '.join(r.message for r in runs)}")
+    page = page_of(runs, title or "/".join(folder.resolve().parts[-2:]))
     out = folder / PAGE if path is None else Path(path)
     out.write_text(page, encoding="utf-8")
     return out
