@@ -80,6 +80,15 @@ def axes_of(trace: Trace, axis: Any, ndim: int) -> list[int]:
     return axes
 
 
+def with_axis(trace: Trace, a: Any, axis: Any) -> tuple[Tracer, int]:
+    """An array and its axis, counted from the front; flattened where there is none."""
+    array = trace.lift(a)
+    if axis is None:
+        array, axis = array.ravel(), 0
+    (k,) = axes_of(trace, operator.index(axis), array.ndim)
+    return array, k
+
+
 def _valid_axes(ndim: int) -> str:
     return f"an axis from {-ndim} to {ndim - 1}" if ndim else "no axis, the array is one number"
 

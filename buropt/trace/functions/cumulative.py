@@ -10,7 +10,7 @@ import numpy as np
 
 from buropt.trace.dispatch import function
 from buropt.trace.errors import location
-from buropt.trace.functions._arguments import axes_of, total_kind
+from buropt.trace.functions._arguments import axes_of, total_kind, with_axis
 from buropt.trace.functions.joining import concatenate
 from buropt.trace.functions.shapes import broadcast_to
 
@@ -37,11 +37,8 @@ def cumprod(trace: Trace, a: Any, axis: Any = None, dtype: Any = None) -> Tracer
 def _scan(
     trace: Trace, op: str, attributes: dict[str, int], a: Any, axis: Any, dtype: Any
 ) -> Tracer:
-    array = trace.lift(a)
+    array, k = with_axis(trace, a, axis)
     kind = total_kind(trace, f"np.{op}", dtype, array)
-    if axis is None:
-        array, axis = array.ravel(), 0
-    (k,) = axes_of(trace, operator.index(axis), array.ndim)
     return trace.emit(op, (array,), {"axis": k} | attributes, kind=kind)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from buropt.trace.dispatch import function
 from buropt.trace.errors import TraceError, location
-from buropt.trace.functions._arguments import axes_of
+from buropt.trace.functions._arguments import with_axis
 from buropt.trace.functions.joining import concatenate
 from buropt.trace.functions.picking import take
 from buropt.trace.functions.shapes import broadcast_to, moveaxis
@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 @function(np.delete, "arr obj axis")
 def delete(trace: Trace, arr: Any, obj: Any, axis: Any = None) -> Tracer:
     """All elements along an axis but some."""
-    array = trace.lift(arr)
-    if axis is None:
-        array, axis = array.ravel(), 0
-    (k,) = axes_of(trace, axis, array.ndim)
+    array, k = with_axis(trace, arr, axis)
     _check_constant(trace, "np.delete", obj, array)
     return take(trace, array, np.delete(np.arange(array.shape[k]), obj), k)
 
@@ -34,10 +31,7 @@ def delete(trace: Trace, arr: Any, obj: Any, axis: Any = None) -> Tracer:
 @function(np.insert, "arr obj values axis")
 def insert(trace: Trace, arr: Any, obj: Any, values: Any, axis: Any = None) -> Tracer:
     """Put values before some elements along an axis."""
-    array = trace.lift(arr)
-    if axis is None:
-        array, axis = array.ravel(), 0
-    (k,) = axes_of(trace, axis, array.ndim)
+    array, k = with_axis(trace, arr, axis)
     _check_constant(trace, "np.insert", obj, array)
     extent = array.shape[k]
     new = cast(trace, trace.lift(values), array.kind)

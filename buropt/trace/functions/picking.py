@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from buropt.trace.dispatch import function, unsupported_keyword
 from buropt.trace.errors import TraceError, location, place
-from buropt.trace.functions._arguments import axes_of
+from buropt.trace.functions._arguments import axes_of, with_axis
 from buropt.trace.functions.selection import clip, where
 from buropt.trace.indexing.advanced import take as take_along
 
@@ -25,7 +25,7 @@ def take(trace: Trace, a: Any, indices: Any, axis: Any = None, mode: Any = "rais
 
     Traced indices that are computed and out of range read NaN.
     """
-    array, k = _with_axis(trace, a, axis)
+    array, k = with_axis(trace, a, axis)
     picks = _indices(trace, "np.take", indices, array.shape[k], mode)
     values = trace.builder.constant_value(picks.node)
     if values is None:
@@ -39,7 +39,7 @@ def take_along_axis(trace: Trace, arr: Any, indices: Any, axis: Any = -1) -> Tra
 
     Traced indices that are computed and out of range read NaN.
     """
-    array, k = _with_axis(trace, arr, axis)
+    array, k = with_axis(trace, arr, axis)
     picks = trace.lift(indices)
     if picks.ndim != array.ndim:
         raise ValueError(
@@ -117,14 +117,6 @@ def _constant_mask(trace: Trace, name: str, condition: Any) -> NDArray[np.bool_]
             f"{location(trace.name)} Instead: np.where(condition, a, b)."
         )
     return np.asarray(value).astype(bool)
-
-
-def _with_axis(trace: Trace, a: Any, axis: Any) -> tuple[Tracer, int]:
-    array = trace.lift(a)
-    if axis is None:
-        array, axis = array.ravel(), 0
-    (k,) = axes_of(trace, axis, array.ndim)
-    return array, k
 
 
 def _indices(

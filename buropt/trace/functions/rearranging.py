@@ -10,7 +10,7 @@ import numpy as np
 
 from buropt.trace.dispatch import function
 from buropt.trace.errors import TraceError, location
-from buropt.trace.functions._arguments import along, axes_of, extents_of, reshaped
+from buropt.trace.functions._arguments import along, axes_of, extents_of, reshaped, with_axis
 from buropt.trace.functions.joining import concatenate
 from buropt.trace.functions.picking import take
 from buropt.trace.functions.shapes import flip, moveaxis, swapaxes, transpose
@@ -127,10 +127,7 @@ def tile(trace: Trace, A: Any, reps: Any) -> Tracer:
 @function(np.repeat, "a repeats axis")
 def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Tracer:
     """Each element a number of times, one number for all or one for each."""
-    array = trace.lift(a)
-    if axis is None:
-        array, axis = array.ravel(), 0
-    (k,) = axes_of(trace, axis, array.ndim)
+    array, k = with_axis(trace, a, axis)
     if isinstance(repeats, type(array)):
         raise TraceError(
             f"np.repeat: a traced number of repeats gives a result of unknown shape. "

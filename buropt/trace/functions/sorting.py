@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from buropt.trace.dispatch import function, unsupported_keyword
 from buropt.trace.errors import TraceError, location
-from buropt.trace.functions._arguments import axes_of
+from buropt.trace.functions._arguments import axes_of, with_axis
 from buropt.trace.functions.picking import take
 from buropt.trace.functions.shapes import moveaxis
 
@@ -25,20 +24,14 @@ def argsort(trace: Trace, a: Any, axis: Any = -1, kind: Any = None, stable: Any 
 
     Equal elements always keep their order, whatever `kind` is.
     """
-    array = trace.lift(a)
-    if axis is None:
-        array, axis = array.ravel(), 0
-    (k,) = axes_of(trace, operator.index(axis), array.ndim)
+    array, k = with_axis(trace, a, axis)
     return trace.emit("argsort", (array,), {"axis": k}, kind="i")
 
 
 @function(np.sort, "a axis kind order stable")
 def sort(trace: Trace, a: Any, axis: Any = -1, kind: Any = None, stable: Any = None) -> Tracer:
     """The elements in ascending order, NaN last; cotangents go back to where they came from."""
-    array = trace.lift(a)
-    if axis is None:
-        array, axis = array.ravel(), 0
-    (k,) = axes_of(trace, operator.index(axis), array.ndim)
+    array, k = with_axis(trace, a, axis)
     places = argsort(trace, array, k)
     return trace.emit("take_along_axis", (array, places), {"axis": k}, kind=array.kind)
 
