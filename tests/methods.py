@@ -16,7 +16,7 @@ from buropt import optim
 from buropt.build import target_of
 from buropt.compressors import Compressor, Message, RandK, TopK
 from buropt.optim import Optimizer
-from buropt.problems import Problem, quadratic
+from buropt.problems import Problem, quadratic, synthetic_quadratic
 from buropt.random import Key
 
 
@@ -27,6 +27,14 @@ def run(method: Optimizer[Any], problem: Problem, rounds: int, seed: int = 0) ->
     for number in range(1, rounds + 1):
         states.append(method.step(problem, states[-1], Key(seed, number)))
     return states
+
+
+def costs(method: Optimizer[Any], rounds: int) -> tuple[float, float, float]:
+    """Sample gradients, uplink and downlink bits on 4 workers in 5 dimensions."""
+    problem = synthetic_quadratic(4, 5)
+    run(method, problem, rounds)
+    counters = problem.counters
+    return counters.sample_grads, counters.bits_up, counters.bits_down
 
 
 def parabolas() -> Problem:

@@ -1,10 +1,10 @@
 """Long graphs: compiled in a time about proportional to their length, without recursion."""
 
-import threading
 import time
 
 import numpy as np
 import pytest
+from threads import on_a_small_stack
 
 import buropt as bo
 from buropt import _core
@@ -21,31 +21,9 @@ def chain(n):
     return f
 
 
-def in_a_thread_with_a_small_stack(function):
-    """The result of function(), or its exception."""
-    results = []
-
-    def work():
-        try:
-            results.append(function())
-        except BaseException as error:
-            results.append(error)
-
-    before = threading.stack_size(256 * 1024)
-    try:
-        thread = threading.Thread(target=work)
-        thread.start()
-    finally:
-        threading.stack_size(before)
-    thread.join()
-    if isinstance(results[0], BaseException):
-        raise results[0]
-    return results[0]
-
-
 def test_a_hundred_thousand_operations_in_a_thread_with_a_small_stack():
     n = 100_000
-    value, slope = in_a_thread_with_a_small_stack(lambda: bo.value_and_grad(chain(n))(2.0))
+    value, slope = on_a_small_stack(lambda: bo.value_and_grad(chain(n))(2.0), 256)
     assert slope == pytest.approx(0.999 ** (n // 2), rel=1e-9)
     assert value == pytest.approx(1 + 0.999 ** (n // 2), rel=1e-9)
 
@@ -63,7 +41,7 @@ def million(n=1_000_000):
 
 
 def test_a_million_operations_in_a_thread_with_a_small_stack():
-    value, slope = in_a_thread_with_a_small_stack(million)
+    value, slope = on_a_small_stack(million, 256)
     assert slope == pytest.approx(np.exp(-1), rel=1e-6)
     assert value == pytest.approx(2 * slope, rel=1e-9)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from methods import Draws, random_quadratic, run, shared_hessian
+from methods import Draws, costs, random_quadratic, run, shared_hessian
 
 from buropt.compressors import Compressor, Identity, Message, RandK, TopK
 from buropt.optim import (
@@ -257,11 +257,7 @@ VECTOR, TWO = 5 * 64, 2 * (64 + 3)
     ids=lambda item: type(item).__name__,
 )
 def test_costs_of_twelve_rounds(method: Any, gradients: int, up: float, down: float) -> None:
-    problem = synthetic_quadratic(4, 5)
-    run(method, problem, 12)
-    assert problem.counters.sample_grads == gradients
-    assert problem.counters.bits_up == pytest.approx(up)
-    assert problem.counters.bits_down == down
+    assert costs(method, rounds=12) == (gradients, pytest.approx(up), down)
 
 
 @pytest.mark.parametrize("cls", [VRMarina, PPMarina, VRDiana, ADiana, DASHA, DASHAPAGE, DASHAMVR])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from tracing import assert_like_numpy, assert_slopes, evaluate, few
+from tracing import assert_like_numpy, assert_slopes, evaluate, few, numbers
 
 import buropt as bo
 
@@ -25,10 +25,6 @@ VALUES = {
     "np.polyval": lambda a, v, p: np.polyval(v, a) + np.polyval([1, 2, 0], a),
     "np.vander": lambda a, v, p: np.vander(v) + np.vander(p, increasing=True),
 }
-
-
-def numbers(shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape)
 
 
 def check(function, *values):

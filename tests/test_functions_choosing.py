@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from tracing import assert_like_numpy, evaluate, few
+from tracing import assert_like_numpy, evaluate, few, numbers
 
 import buropt as bo
 
@@ -17,10 +17,6 @@ VALUES = {
     "np.piecewise": lambda a, v, p: np.piecewise(a, [a < 0, a > 1], [np.negative, np.sin, 7]),
     "np.select": lambda a, v, p: np.select([a < 0, v > 1], [v, a * p], default=-1.0),
 }
-
-
-def numbers(shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape)
 
 
 @few

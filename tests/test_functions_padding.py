@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from tracing import assert_like_numpy, assert_slopes, evaluate, few
+from tracing import assert_like_numpy, assert_slopes, check, evaluate, few, numbers
 
 import buropt as bo
 
@@ -19,18 +19,6 @@ VALUES = {
 
 SHAPES = hnp.array_shapes(max_dims=3, max_side=4)
 FILLS = st.sampled_from([0, 2, -1.5, (1, 2), True])
-
-
-def numbers(shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape)
-
-
-def check(function, *values):
-    """The same values for floats, integers and masks, and the slopes."""
-    assert_like_numpy(function, *values)
-    assert_slopes(function, *values)
-    assert_like_numpy(function, *[np.trunc(10 * value).astype(int) for value in values])
-    assert_like_numpy(function, *[value > 0 for value in values])
 
 
 def widths(ndim):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from tracing import assert_like_numpy, assert_slopes, evaluate, few
+from tracing import check, evaluate, few, numbers
 
 import buropt as bo
 
@@ -41,18 +41,6 @@ if hasattr(np, "unstack"):
 
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=3)
 FULL_SHAPES = hnp.array_shapes(min_dims=2, max_dims=4, max_side=3)
-
-
-def numbers(shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape)
-
-
-def check(function, *values):
-    """The same values for floats, integers and masks, and the slopes."""
-    assert_like_numpy(function, *values)
-    assert_slopes(function, *values)
-    assert_like_numpy(function, *[np.trunc(10 * value).astype(int) for value in values])
-    assert_like_numpy(function, *[value > 0 for value in values])
 
 
 @few

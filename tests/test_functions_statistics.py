@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tracing import assert_like_numpy, evaluate, few
+from tracing import assert_like_numpy, evaluate, few, numbers
 
 import buropt as bo
 
@@ -15,10 +15,6 @@ VALUES = {
     "np.corrcoef": lambda a, v, p: np.corrcoef(a) + np.corrcoef(v, p),
     "np.cov": lambda a, v, p: np.cov(a) + np.cov(v, p, bias=True) + np.cov(v),
 }
-
-
-def numbers(*shape):
-    return np.random.default_rng(0).normal(size=shape)
 
 
 def check(function, *values):
@@ -47,7 +43,7 @@ def check(function, *values):
     ddof=st.sampled_from([None, 0, 2]),
 )
 def test_cov(variables, observations, rowvar, bias, ddof):
-    m = numbers(variables, observations)
+    m = numbers((variables, observations))
     x = m if rowvar else m.T
     options = {"rowvar": rowvar, "bias": bias, "ddof": ddof}
     check(lambda x: np.cov(x, **options), x)
@@ -57,7 +53,7 @@ def test_cov(variables, observations, rowvar, bias, ddof):
 
 
 def test_weights_of_observations():
-    m, weights = numbers(2, 5), np.array([0.5, 1.0, 2.0, 0.25, 1.5])
+    m, weights = numbers((2, 5)), np.array([0.5, 1.0, 2.0, 0.25, 1.5])
     counts = np.array([1, 2, 1, 0, 3])
     for options in ({}, {"bias": True}, {"ddof": 2}):
         check(lambda m, o=options: np.cov(m, fweights=counts, **o), m)
@@ -68,7 +64,7 @@ def test_weights_of_observations():
 @few
 @given(variables=st.integers(1, 3), rowvar=st.booleans())
 def test_corrcoef(variables, rowvar):
-    m = numbers(variables, 6)
+    m = numbers((variables, 6))
     x = m if rowvar else m.T
     weights = np.random.default_rng(3).normal(size=np.shape(np.corrcoef(x, rowvar=rowvar)))
     check(lambda x: np.sum(weights * np.corrcoef(x, rowvar=rowvar)), x)
@@ -80,7 +76,7 @@ def test_integers_are_converted():
 
 
 def test_too_few_observations():
-    x = numbers(2, 1)
+    x = numbers((2, 1))
     with pytest.warns(RuntimeWarning):
         expected = np.cov(x)
     np.testing.assert_array_equal(evaluate(np.cov, x), expected)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.lib.stride_tricks import sliding_window_view
-from tracing import assert_like_numpy, assert_slopes, evaluate, few
+from tracing import assert_like_numpy, assert_slopes, evaluate, few, numbers
 
 import buropt as bo
 
@@ -16,10 +16,6 @@ VALUES = {
     "np.apply_along_axis": lambda a, v, p: np.apply_along_axis(np.sum, 0, a),
     "np.lib.stride_tricks.sliding_window_view": lambda a, v, p: sliding_window_view(a, 2, 1),
 }
-
-
-def numbers(shape):
-    return np.random.default_rng(0).normal(size=shape)
 
 
 @few

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from methods import Draws, Mask, masks, random_quadratic, run, squared
+from methods import Draws, Mask, costs, masks, random_quadratic, run, squared
 
 from buropt.compressors import Identity, RandK, TopK
 from buropt.optim import (
@@ -219,11 +219,7 @@ VECTOR, TWO = 5 * 64, 2 * (64 + 3)
     ids=lambda item: type(item).__name__,
 )
 def test_costs_of_twelve_rounds(method: Any, gradients: int, up: float, down: float) -> None:
-    p = synthetic_quadratic(4, 5)
-    run(method, p, 12)
-    assert p.counters.sample_grads == gradients
-    assert p.counters.bits_up == pytest.approx(up)
-    assert p.counters.bits_down == down
+    assert costs(method, rounds=12) == (gradients, pytest.approx(up), down)
 
 
 def test_wrong_settings() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import settings
+from numpy.typing import NDArray
 
 from buropt import _core
 from buropt.trace import Trace
@@ -64,6 +65,19 @@ def assert_like_numpy(
         assert got.shape == expected.shape
         assert got.dtype.kind == expected.dtype.kind
         np.testing.assert_allclose(got, expected, rtol=rtol, atol=atol)
+
+
+def numbers(shape: int | tuple[int, ...], seed: int = 0) -> NDArray[np.float64]:
+    """Normal numbers, of both signs and none of them 0."""
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def check(function: Callable[..., Any], *values: NDArray[np.float64]) -> None:
+    """The same values for floats, integers and masks, and the slopes."""
+    assert_like_numpy(function, *values)
+    assert_slopes(function, *values)
+    assert_like_numpy(function, *[np.trunc(10 * value).astype(int) for value in values])
+    assert_like_numpy(function, *[value > 0 for value in values])
 
 
 def assert_slopes(

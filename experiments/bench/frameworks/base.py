@@ -91,3 +91,27 @@ class Framework:
     def rows(self, x: Any) -> Any:
         """(b, ...) as (b, -1)."""
         return x.reshape(x.shape[0], -1)
+
+
+class NumpyLike(Framework):
+    """A peer whose arrays and functions are called as NumPy's."""
+
+    np: Any  # the module with the functions
+
+    def relu(self, x: Any) -> Any:
+        return self.np.maximum(x, 0)
+
+    def tanh(self, x: Any) -> Any:
+        return self.np.tanh(x)
+
+    def sum(self, x: Any) -> Any:
+        return x.sum()
+
+    def matvec(self, matrix: Any, x: Any) -> Any:
+        return matrix @ x
+
+    def take(self, array: Any, indices: Any) -> Any:
+        return array[indices]
+
+    def row_sums(self, x: Any) -> Any:
+        return x.sum(1)

@@ -10,10 +10,10 @@ import numpy as np
 
 from experiments.bench import peers
 from experiments.bench.contest import Contestant
-from experiments.bench.frameworks.base import Framework, Function
+from experiments.bench.frameworks.base import Function, NumpyLike
 
 
-class Jax(Framework):
+class Jax(NumpyLike):
     """Double precision is switched on; arrays keep the dtype that they are given."""
 
     name = "jax"
@@ -110,24 +110,6 @@ class Jax(Framework):
         return peers.need("jax.experimental.sparse").BCOO.from_scipy_sparse(matrix)
 
     # Operations
-
-    def relu(self, x: Any) -> Any:
-        return self.np.maximum(x, 0)
-
-    def tanh(self, x: Any) -> Any:
-        return self.np.tanh(x)
-
-    def sum(self, x: Any) -> Any:
-        return x.sum()
-
-    def matvec(self, matrix: Any, x: Any) -> Any:
-        return matrix @ x
-
-    def take(self, array: Any, indices: Any) -> Any:
-        return array[indices]
-
-    def row_sums(self, x: Any) -> Any:
-        return x.sum(1)
 
     def logistic_loss(self, margins: Any) -> Any:
         """The mean of log(1 + exp(-margin))."""

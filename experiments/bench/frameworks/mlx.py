@@ -10,16 +10,16 @@ import numpy as np
 
 from experiments.bench import peers
 from experiments.bench.contest import Contestant
-from experiments.bench.frameworks.base import Framework, Function
+from experiments.bench.frameworks.base import Function, NumpyLike
 
 
-class Mlx(Framework):
+class Mlx(NumpyLike):
     """Everything under one `mx.compile`."""
 
     name = "mlx"
 
     def __init__(self) -> None:
-        self.mx = peers.need("mlx.core")
+        self.mx = self.np = peers.need("mlx.core")
         self.mx.set_default_device(self.mx.cpu)
 
     def value_and_grad(self, f: Function, x: Any) -> Contestant:
@@ -96,24 +96,6 @@ class Mlx(Framework):
         return self.mx.array(values, self.mx.float64) if double else self.mx.array(values)
 
     # Operations
-
-    def relu(self, x: Any) -> Any:
-        return self.mx.maximum(x, 0)
-
-    def tanh(self, x: Any) -> Any:
-        return self.mx.tanh(x)
-
-    def sum(self, x: Any) -> Any:
-        return x.sum()
-
-    def matvec(self, matrix: Any, x: Any) -> Any:
-        return matrix @ x
-
-    def take(self, array: Any, indices: Any) -> Any:
-        return array[indices]
-
-    def row_sums(self, x: Any) -> Any:
-        return x.sum(1)
 
     def logistic_loss(self, margins: Any) -> Any:
         return self.mx.logaddexp(self.mx.array(0, margins.dtype), -margins).mean()
