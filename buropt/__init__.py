@@ -37,7 +37,7 @@ from buropt.trace import UnsupportedOpError as UnsupportedOpError
 from buropt.trace import tag as tag
 
 if _TYPE_CHECKING:
-    from buropt.loading import load as load
+    from buropt.oracle.loading import load as load
     from buropt.results import load_results as load_results
     from buropt.saving import load_arrays as load_arrays
     from buropt.saving import save_arrays as save_arrays
@@ -46,7 +46,7 @@ if _TYPE_CHECKING:
 
 # What few programs use, and what takes long to import: looked up when first asked for.
 _LATER = {
-    "load": "loading",
+    "load": "oracle.loading",
     "load_arrays": "saving",
     "load_results": "results",
     "save_arrays": "saving",

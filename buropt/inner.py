@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from buropt.nodes import nodes_of
-from buropt.objective import Array, Objective
+from buropt.oracle.objective import Array, Objective
 
 if TYPE_CHECKING:
     from buropt import _core

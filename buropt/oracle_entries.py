@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from buropt import _core
-from buropt.objective import Array
-from buropt.oracle_hessians import ONE_SAMPLE, OracleHessians
+from buropt.oracle.hessians import ONE_SAMPLE, OracleHessians
+from buropt.oracle.objective import Array
 
 
 class _Slopes(NamedTuple):

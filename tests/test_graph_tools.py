@@ -12,7 +12,7 @@ import pytest
 
 import buropt as bo
 from buropt import _core, drawing
-from buropt.description import _bytes as description_size
+from buropt.oracle.description import _bytes as description_size
 
 MAGIC = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 

@@ -56,6 +56,6 @@ def test_names_that_are_looked_up_late():
 
     assert {"load", "save_arrays", "load_arrays", "load_results", "__version__"} <= set(dir(bo))
     assert bo.__version__.count(".") >= 1
-    assert bo.load.__module__ == "buropt.loading"
+    assert bo.load.__module__ == "buropt.oracle.loading"
     with pytest.raises(AttributeError, match="'buropt' has no attribute 'lod'"):
         _ = bo.lod

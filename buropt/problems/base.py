@@ -27,7 +27,7 @@ BLOCK = 1024  # samples whose gradients are in memory at once
 if TYPE_CHECKING:
     from buropt.compressors import Compressor, Selector
     from buropt.oracle import Oracle
-    from buropt.oracle_hessians import Learned
+    from buropt.oracle.hessians import Learned
     from buropt.problems.constants import Constants
     from buropt.prox import Psi
     from buropt.random import Key

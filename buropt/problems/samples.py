@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from buropt import oracle as oracles
 from buropt.data.dataset import Array, is_sparse
 from buropt.oracle import Oracle
-from buropt.oracle_data import check_real, read_csr, read_shards
+from buropt.oracle.data import check_real, read_csr, read_shards
 from buropt.tree import check_plain
 
 Split: TypeAlias = int | Sequence[NDArray[np.integer[Any]]] | None

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from buropt import _core
-from buropt.linearized import HessianProducts
-from buropt.objective import Array, Objective
-from buropt.oracle_data import OracleData, csr_array
-from buropt.queries import Queries
+from buropt.oracle.data import OracleData, csr_array
+from buropt.oracle.hessian_products import HessianProducts
+from buropt.oracle.objective import Array, Objective
+from buropt.oracle.query_programs import QueryPrograms
 from buropt.tree import check_plain
 
 # Places in a parameter are numbers of the graph's dtype.
@@ -398,8 +398,8 @@ class OracleQueries(ABC):
         return HessianProducts(self._objective.copy(), self._samples, chosen, self.threads)
 
     @cached_property
-    def _queries(self) -> Queries:
-        return Queries(self._objective, self._samples, self.threads)
+    def _queries(self) -> QueryPrograms:
+        return QueryPrograms(self._objective, self._samples, self.threads)
 
     def _vector(self, array: ArrayLike, name: str) -> tuple[Array, tuple[int, ...]]:
         """A point or direction as a vector (dim,), and the shape in which it came."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buropt import _core
-from buropt.oracle_data import OracleData, RowSpec, is_sparse
+from buropt.oracle.data import OracleData, RowSpec, is_sparse
 from buropt.trace import DisconnectedInputWarning, Trace
 from buropt.trace.errors import warn
 from buropt.trace.indices import IntegerInput

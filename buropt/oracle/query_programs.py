@@ -1,4 +1,4 @@
-"""`Queries`: the programs behind an oracle's answers beyond value and gradient.
+"""`QueryPrograms`: the programs behind an oracle's answers beyond value and gradient.
 
 Each is a graph cut from a copy of the objective, with inputs of its own; it is compiled when first
 asked for and bound to the data.
@@ -14,15 +14,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from buropt import _core
-from buropt.objective import Objective
-from buropt.oracle_data import OracleData
+from buropt.oracle.data import OracleData
+from buropt.oracle.objective import Objective
 
 Shape: TypeAlias = tuple[int, ...]
 
 _MAX_PARTIAL = 64  # programs for entries of the gradient, one for each choice of counts
 
 
-class Queries:
+class QueryPrograms:
     """The compiled queries of one oracle; `weighted` says whether calls give weights."""
 
     def __init__(self, objective: Objective, samples: OracleData, threads: int) -> None:

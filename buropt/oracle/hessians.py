@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from buropt import _core
-from buropt.linear_model import LinearModel
-from buropt.objective import Array
-from buropt.oracle_queries import ROWS, OracleQueries
+from buropt.oracle.linear_model import LinearModel
+from buropt.oracle.objective import Array
+from buropt.oracle.queries import ROWS, OracleQueries
 from buropt.triangle import matrix, triangle, triangle_size
 
 ONE_SAMPLE = np.zeros(1, np.int64)  # of a program that no sample has a part in

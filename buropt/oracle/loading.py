@@ -8,10 +8,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from buropt.objective import Objective
-from buropt.oracle import Oracle
-from buropt.oracle_data import describe_rows, read_data
-from buropt.saving import read_oracle
+from buropt.oracle.data import describe_rows, read_data
+from buropt.oracle.objective import Objective
+from buropt.oracle.oracle import Oracle
+from buropt.oracle.saving import read_oracle
 
 
 def load(

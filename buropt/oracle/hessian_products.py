@@ -14,8 +14,8 @@ from typing import Any
 
 from buropt import _core
 from buropt.nodes import Node, nodes_of
-from buropt.objective import Array, Objective
-from buropt.oracle_data import OracleData
+from buropt.oracle.data import OracleData
+from buropt.oracle.objective import Array, Objective
 
 MOST_NUMBERS = 16  # kept for a sample
 

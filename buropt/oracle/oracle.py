@@ -16,16 +16,16 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from buropt import _core
-from buropt.description import Description
 from buropt.html import facts
-from buropt.objective import Array, Loss, Objective, Parts
-from buropt.oracle_data import OracleData, check_real, nbytes, read_data, read_shards
+from buropt.oracle.data import OracleData, check_real, nbytes, read_data, read_shards
+from buropt.oracle.description import Description
+from buropt.oracle.objective import Array, Loss, Objective, Parts
+from buropt.oracle.workers import OracleWorkers
 from buropt.oracle_entries import OracleEntries
-from buropt.oracle_workers import OracleWorkers
 from buropt.tree import check_plain, flatten
 
 if TYPE_CHECKING:
-    from buropt.linear_model import LinearModel
+    from buropt.oracle.linear_model import LinearModel
 
 __all__ = ["Oracle", "compile"]
 
@@ -286,7 +286,7 @@ class Oracle(OracleEntries, OracleWorkers):
         OSError
             If the file cannot be written.
         """
-        from buropt.saving import write_oracle  # here, since few programs save anything
+        from buropt.oracle.saving import write_oracle  # here, since few programs save anything
 
         write_oracle(path, self._parts(), data)
 

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from buropt import _core
-from buropt.objective import Array, Objective
-from buropt.oracle_data import OracleData
+from buropt.oracle.data import OracleData
+from buropt.oracle.objective import Array, Objective
 
 
 class LinearModel:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from buropt import _core
-from buropt.objective import Array
+from buropt.oracle.objective import Array
 
 
 class OracleWorkers(ABC):
