@@ -15,12 +15,14 @@ from buropt.problems import (
     logistic_nonconvex_reg,
     nonconvex_logistic,
     quadratic,
+    spectra,
     synthetic_quadratic,
 )
 from buropt.problems import constants as constants_module
-from buropt.problems.constants import Minimum, squared_norms, top_gram_eigenvalue
+from buropt.problems.constants import Minimum
 from buropt.problems.minimum import strongly_convex_minimum
 from buropt.problems.nonconvex_logistic import CURVATURE as NONCONVEX_CURVATURE
+from buropt.problems.spectra import squared_norms, top_gram_eigenvalue
 
 N_SAMPLES, DIM = 23, 4
 UNEVEN = [np.array([0, 5, 9]), np.array([1, *range(10, 23)]), np.array([2, 3, 4, 6, 7, 8])]
@@ -170,7 +172,7 @@ def test_eigenvalues_by_lanczos(monkeypatch, shape, as_given):
     dense = top_gram_eigenvalue(A)
     exact = np.linalg.norm(A.toarray() if sp.issparse(A) else A, 2) ** 2
     assert exact <= dense <= exact * (1 + 1e-12)
-    monkeypatch.setattr(constants_module, "DENSE_LIMIT", 10)
+    monkeypatch.setattr(spectra, "DENSE_LIMIT", 10)
     assert exact <= top_gram_eigenvalue(A) <= exact * (1 + 2e-6)
     assert top_gram_eigenvalue(0 * A) == 0
 
@@ -192,7 +194,7 @@ def test_least_squares_beyond_dense_matrices(monkeypatch):
     many = least_squares(A, y, l2=0.3, split=UNEVEN)
     assert many.constants.mu == pytest.approx(exact.constants.mu, rel=1e-12)
     assert_bounds_of(exact, many)
-    monkeypatch.setattr(constants_module, "DENSE_LIMIT", 2)
+    monkeypatch.setattr(spectra, "DENSE_LIMIT", 2)
     wide = least_squares(A, y, l2=0.3, split=UNEVEN)
     assert wide.constants.mu == 0.3
     assert_bounds_of(exact, wide)

@@ -1,8 +1,8 @@
 """Smoothness and convexity constants, from spectra of the data.
 
 The smoothness of a linear model's loss phi(a_j'x) with |phi''| <= c is c times an eigenvalue of a
-Gram matrix. All constants are true bounds: eigenvalues carry a safety factor that covers rounding,
-so a step size such as 1/L is never too large. With worker i's function scaled as
+Gram matrix. All constants are true bounds, as the eigenvalues of `spectra.py` are, so a step size
+such as 1/L is never too large. With worker i's function scaled as
 
     f_i(x) = (n_workers / n_samples) sum over j in S_i of loss_j(x) + r(x),
 
@@ -19,14 +19,19 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
-from buropt.data.dataset import Array, is_sparse
+from buropt.data.dataset import Array
+from buropt.problems.spectra import (
+    bottom_eigenvalue,
+    gram,
+    is_positive_semidefinite,
+    is_small,
+    squared_norms,
+    top_eigenvalue,
+    top_gram_eigenvalue,
+)
 
-DENSE_LIMIT = 1024  # matrices up to this size: all eigenvalues (50 ms); larger ones: Lanczos
-LANCZOS_TOLERANCE = 1e-8
-LANCZOS_SAFETY = 1e-6
 MOMENTS_LIMIT = 2e10  # n_workers * dim^3 up to which L+ and L+- are computed from all Hessians
 
 
@@ -214,12 +219,6 @@ def linear_model_constants(
     )
 
 
-def squared_norms(A: Any, axis: int) -> NDArray[np.float64]:
-    """|a|^2, from above, of all rows (axis 1) or columns (axis 0) of A."""
-    squares = A.multiply(A).sum(axis=axis) if is_sparse(A) else (A * A).sum(axis=axis)
-    return np.asarray(squares).ravel() * (1 + _rounding(A.shape[axis]))
-
-
 def least_squares_constants(
     A: Any,
     shards: Sequence[NDArray[np.int64]],
@@ -260,58 +259,6 @@ def least_squares_constants(
         mu=max(bottom_eigenvalue(gram(A) / n_samples + identity), l2),
         source=constants.source | {"mu": "closed form: lambda_min(A'A/N) + l2"},
     )
-
-
-def is_small(dim: int) -> bool:
-    """Whether matrices of this size are formed and decomposed."""
-    return dim <= DENSE_LIMIT
-
-
-def top_gram_eigenvalue(A: Any) -> float:
-    """lambda_max(A'A), from above, for a dense or sparse float64 matrix (rows, dim).
-
-    Works on the smaller of A'A and A A'. Beyond `DENSE_LIMIT` by Lanczos, whose value lies below
-    the eigenvalue by a relative error far under `LANCZOS_SAFETY`.
-    """
-    if A.shape[0] < A.shape[1]:
-        A = A.T
-    if min(A.shape) <= DENSE_LIMIT:
-        return top_eigenvalue(gram(A))
-    if abs(A).max() == 0:  # no start vector is any good
-        return 0.0
-    operator = spla.LinearOperator(
-        shape=(A.shape[1], A.shape[1]), matvec=lambda v: A.T @ (A @ v), dtype=np.dtype(np.float64)
-    )
-    start = np.random.Generator(np.random.Philox(0)).standard_normal(A.shape[1])
-    (value,) = spla.eigsh(
-        operator, k=1, which="LA", v0=start, tol=LANCZOS_TOLERANCE, return_eigenvectors=False
-    )
-    return float(value) * (1 + LANCZOS_SAFETY)
-
-
-def gram(A: Any) -> NDArray[np.float64]:
-    """A'A as a dense matrix."""
-    product = A.T @ A
-    return np.asarray(product.toarray() if is_sparse(product) else product, dtype=np.float64)
-
-
-def top_eigenvalue(H: NDArray[np.float64]) -> float:
-    """Largest absolute eigenvalue of a symmetric matrix, from above."""
-    eigenvalues = np.linalg.eigvalsh(H)
-    return max(abs(float(eigenvalues[0])), abs(float(eigenvalues[-1]))) * (1 + _rounding(len(H)))
-
-
-def bottom_eigenvalue(H: NDArray[np.float64]) -> float:
-    """Smallest eigenvalue of a symmetric matrix, from below; 0.0 if it may not be positive."""
-    eigenvalues = np.linalg.eigvalsh(H)
-    value = float(eigenvalues[0]) - float(eigenvalues[-1]) * _rounding(len(H))
-    return max(value, 0.0)
-
-
-def is_positive_semidefinite(H: NDArray[np.float64]) -> bool:
-    """Whether a symmetric matrix has no negative eigenvalue, up to rounding."""
-    eigenvalues = np.linalg.eigvalsh(H)
-    return bool(eigenvalues[0] >= -abs(eigenvalues[-1]) * _rounding(len(H)))
 
 
 def quadratic_constants(
@@ -411,8 +358,3 @@ def diagonal_constants(
 
 def _largest_root_mean_square(rows: NDArray[np.float64]) -> float:
     return math.sqrt(np.mean(np.square(rows), axis=0).max())
-
-
-def _rounding(dim: int) -> float:
-    """Relative error, with room to spare, of a sum or an eigenvalue of this size."""
-    return 4 * dim * float(np.finfo(np.float64).eps)

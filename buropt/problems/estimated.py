@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from buropt.problems.constants import Constants, root_mean_square, squared_norms
+from buropt.problems.constants import Constants, root_mean_square
 from buropt.problems.minimum import descent, strongly_convex_minimum
+from buropt.problems.spectra import squared_norms
 
 if TYPE_CHECKING:
     from buropt.oracle import Oracle

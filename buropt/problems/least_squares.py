@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from buropt.data.dataset import Array
 from buropt.problems.base import Problem
-from buropt.problems.constants import Minimum, gram, is_small, least_squares_constants
+from buropt.problems.constants import Minimum, least_squares_constants
 from buropt.problems.minimum import strongly_convex_minimum
 from buropt.problems.samples import Split, prepare, require_weight, ridge
+from buropt.problems.spectra import gram, is_small
 
 if TYPE_CHECKING:
     from buropt.oracle import Oracle
