@@ -63,6 +63,12 @@ def test_local_grads_of_weighted_samples() -> None:
     )
 
 
+def test_local_grads_need_data() -> None:
+    oracle = bo.compile(lambda x: x @ x, np.zeros(2))
+    with pytest.raises(ValueError, match="this oracle was compiled without"):
+        oracle.local_grads(np.zeros((1, 2)))
+
+
 def test_worker_batches_are_unbiased() -> None:
     problem = logistic(*samples(), split=UNEVEN)
     draws = worker_batches(problem, 4000, Key(0, 1))

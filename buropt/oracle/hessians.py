@@ -49,6 +49,14 @@ class OracleHessians(OracleQueries):
 
     _fixed_penalty: Array | None = None  # of a regularizer whose Hessian is the same everywhere
 
+    def worker_hvps(self, x: ArrayLike, v: ArrayLike) -> Array:
+        """Products of the Hessians of all workers' functions at x with v, (n_workers, dim).
+
+        Their mean over the workers is `hvp`, for any split. Raises as `hvp` does, and a
+        ValueError if the oracle has no data.
+        """
+        return np.stack([self.hvp(x, v, idx, weights) for idx, weights in self._worker_shares()])
+
     def worker_hessians(self, x: ArrayLike) -> Array:
         """Hessians of all workers' functions at x, (n_workers, dim, dim).
 
@@ -133,8 +141,7 @@ class OracleHessians(OracleQueries):
         return learned
 
     def _chosen_workers(self, workers: ArrayLike | None) -> NDArray[np.int64]:
-        if self.n_samples == 0:
-            raise ValueError("worker Hessians need data, and this oracle was compiled without")
+        self._require_data("worker Hessians need")
         if workers is None:
             return np.arange(len(self._shards))
         return np.ascontiguousarray(workers, np.int64)

@@ -20,7 +20,6 @@ from buropt.html import facts
 from buropt.oracle.data import OracleData, check_real, nbytes, read_data, read_shards
 from buropt.oracle.description import Description
 from buropt.oracle.objective import Array, Loss, Objective, Parts
-from buropt.oracle.workers import OracleWorkers
 from buropt.oracle_entries import OracleEntries
 from buropt.tree import check_plain, flatten
 
@@ -89,7 +88,7 @@ def compile(
     return Oracle(objective, vector, samples, weights, threads, workers)
 
 
-class Oracle(OracleEntries, OracleWorkers):
+class Oracle(OracleEntries):
     """Values and gradients of a compiled objective. Made by `buropt.compile`.
 
     A point `x` is an array of shape (dim,) (or of x0's own shape); gradients have the shape of `x`.

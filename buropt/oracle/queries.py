@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from os import PathLike
 from typing import Any, cast
@@ -16,6 +16,7 @@ from buropt.oracle.data import OracleData, csr_array
 from buropt.oracle.hessian_products import HessianProducts
 from buropt.oracle.objective import Array, Objective
 from buropt.oracle.query_programs import QueryPrograms
+from buropt.oracle.workers import OracleWorkers
 from buropt.tree import check_plain
 
 # Places in a parameter are numbers of the graph's dtype.
@@ -23,32 +24,14 @@ _EXACT = {np.dtype(np.float32): 2**24, np.dtype(np.float64): 2**53}
 ROWS = 8  # of a Hessian in one pass over the data
 
 
-class OracleQueries(ABC):
+class OracleQueries(OracleWorkers):
     """The part of `Oracle` that answers questions about derivatives."""
 
-    dim: int
-    dtype: np.dtype[Any]
-    n_samples: int
     threads: int
     _objective: Objective
     _samples: OracleData
     # The last point of a Hessian product, and what the next one there needs.
     _common: tuple[bytes, list[Any]] = b"", []
-    _shards: list[NDArray[np.int64]]
-
-    @abstractmethod
-    def grad(
-        self,
-        x: ArrayLike,
-        idx: ArrayLike | None = None,
-        weights: ArrayLike | None = None,
-        out: Array | None = None,
-    ) -> Array:
-        """Gradient of `value` at x, shape of `x`."""
-
-    @abstractmethod
-    def _weights_for(self, weights: ArrayLike | None, idx: ArrayLike | None) -> ArrayLike | None:
-        """The weights of a call: those given, or the oracle's of the picked samples."""
 
     @abstractmethod
     def _x_shape(self) -> tuple[int, ...]:
@@ -183,8 +166,7 @@ class OracleQueries(ABC):
         ValueError, TypeError, IndexError
             As `value` does; if the oracle has no data; if `sparse` is asked of another loss.
         """
-        if self.n_samples == 0:
-            raise ValueError("per_sample_grads needs data, and this oracle was compiled without")
+        self._require_data("per_sample_grads needs")
         at, _ = self._vector(x, "x")
         weights = self._weights_for(weights, idx)
         if not sparse:
@@ -204,61 +186,6 @@ class OracleQueries(ABC):
             rows = rows[np.asarray(idx).ravel()]
         values = rows.data * np.repeat(factors, np.diff(rows.indptr))
         return csr_array((values, rows.indices.copy(), rows.indptr.copy()), shape=rows.shape)
-
-    # Workers
-
-    def worker_hvps(self, x: ArrayLike, v: ArrayLike) -> Array:
-        """Products of the Hessians of all workers' functions at x with v, (n_workers, dim).
-
-        Their mean over the workers is `hvp`, for any split. Raises as `hvp` does, and a
-        ValueError if the oracle has no data.
-        """
-        return np.stack([self.hvp(x, v, idx, weights) for idx, weights in self._worker_shares()])
-
-    def local_grads(
-        self, x: ArrayLike, workers: ArrayLike | None = None, idx: ArrayLike | None = None
-    ) -> Array:
-        """Gradients of workers' functions, each at a point of its own.
-
-        Parameters
-        ----------
-        x : array, shape (k, dim)
-            Row r belongs to the r-th of the workers.
-        workers : integer array, shape (k,), optional
-            All by default.
-        idx : integer array, shape (k, b), optional
-            Estimate each function from these samples of the worker; all of them by default.
-
-        Returns
-        -------
-        ndarray, shape (k, dim)
-
-        Raises
-        ------
-        ValueError, TypeError, IndexError
-            As `grad` does, and a ValueError if the oracle has no data.
-        """
-        points = np.asarray(x)
-        chosen = range(len(self._shards)) if workers is None else np.asarray(workers).tolist()
-        grads = np.empty((len(chosen), self.dim), self.dtype)
-        for row, i in enumerate(chosen):
-            samples = self._shards[i] if idx is None else np.asarray(idx)[row]
-            grads[row] = self.grad(points[row], samples, self._share(i, samples))
-        return grads
-
-    def _worker_shares(self) -> Iterator[tuple[NDArray[np.int64], Array]]:
-        """Each worker's samples, and weights with which their mean is the worker's function."""
-        if self.n_samples == 0:
-            raise ValueError("worker Hessians need data, and this oracle was compiled without")
-        for i, shard in enumerate(self._shards):
-            yield shard, self._share(i, shard)
-
-    def _share(self, i: int, samples: NDArray[np.int64]) -> Array:
-        """Weights with which the mean over samples of worker i estimates its function."""
-        factor = self._shards[i].size * len(self._shards) / self.n_samples
-        share = np.full(samples.size, factor, self.dtype)
-        own = self._weights_for(None, samples)
-        return share if own is None else share * np.asarray(own)
 
     # Tagged values
 

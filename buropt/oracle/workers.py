@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -16,13 +17,29 @@ from buropt.oracle.objective import Array
 class OracleWorkers(ABC):
     """The part of `Oracle` that knows of workers."""
 
+    dim: int
+    dtype: np.dtype[Any]
     n_samples: int
     _weights: Array | None
     _shards: list[NDArray[np.int64]]
 
     @abstractmethod
+    def grad(
+        self,
+        x: ArrayLike,
+        idx: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """Gradient of `value` at x, shape of `x`."""
+
+    @abstractmethod
     def _evaluator(self, kind: str, weighted: bool) -> _core.Evaluator:
         """The compiled program of a kind of call."""
+
+    @abstractmethod
+    def _weights_for(self, weights: ArrayLike | None, idx: ArrayLike | None) -> ArrayLike | None:
+        """The weights of a call: those given, or the oracle's of the picked samples."""
 
     @property
     def n_workers(self) -> int:
@@ -90,10 +107,45 @@ class OracleWorkers(ABC):
         differences -= evaluator.evaluate_workers(y, idx, self._weights, None)
         return differences
 
+    def local_grads(
+        self, x: ArrayLike, workers: ArrayLike | None = None, idx: ArrayLike | None = None
+    ) -> Array:
+        """Gradients of workers' functions, each at a point of its own.
+
+        Parameters
+        ----------
+        x : array, shape (k, dim)
+            Row r belongs to the r-th of the workers.
+        workers : integer array, shape (k,), optional
+            All by default.
+        idx : integer array, shape (k, b), optional
+            Estimate each function from these samples of the worker; all of them by default.
+
+        Returns
+        -------
+        ndarray, shape (k, dim)
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            As `grad` does, and a ValueError if the oracle has no data.
+        """
+        self._require_data("worker gradients need")
+        points = np.asarray(x)
+        chosen = range(len(self._shards)) if workers is None else np.asarray(workers).tolist()
+        grads = np.empty((len(chosen), self.dim), self.dtype)
+        for row, i in enumerate(chosen):
+            samples = self._shards[i] if idx is None else np.asarray(idx)[row]
+            grads[row] = self.grad(points[row], samples, self._share(i, samples))
+        return grads
+
     def _worker_evaluator(self, kind: str) -> _core.Evaluator:
-        if self.n_samples == 0:
-            raise ValueError("worker gradients need data, and this oracle was compiled without")
+        self._require_data("worker gradients need")
         return self._evaluator(kind, self._weights is not None)
+
+    def _require_data(self, what: str) -> None:
+        if self.n_samples == 0:
+            raise ValueError(f"{what} data, and this oracle was compiled without")
 
     @cached_property
     def _owner(self) -> NDArray[np.int64]:
@@ -124,3 +176,16 @@ class OracleWorkers(ABC):
                 "have"
             )
         return rows
+
+    def _worker_shares(self) -> Iterator[tuple[NDArray[np.int64], Array]]:
+        """Each worker's samples, and weights with which their mean is the worker's function."""
+        self._require_data("worker Hessians need")
+        for i, shard in enumerate(self._shards):
+            yield shard, self._share(i, shard)
+
+    def _share(self, i: int, samples: NDArray[np.int64]) -> Array:
+        """Weights with which the mean over samples of worker i estimates its function."""
+        factor = self._shards[i].size * len(self._shards) / self.n_samples
+        share = np.full(samples.size, factor, self.dtype)
+        own = self._weights_for(None, samples)
+        return share if own is None else share * np.asarray(own)
