@@ -28,7 +28,7 @@ from buropt.checkpoint import SILENT
 from buropt.folder import REFUSED, RESULT, RUN, config_of, finished
 from buropt.monitor import Monitor
 
-SWEEP = "sweep.json"
+SWEEP, FAILURES = "sweep.json", ".failed_downloads"
 BASIC = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 THREADS = (
     *("BUROPT_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
@@ -84,6 +84,9 @@ class Folders(Callback):
                 forget_failures(folder)
             if config.hydra.launcher.get("_target_") != BASIC:
                 self._prepare_processes(config, is_new)
+            from buropt.data.download import sharing_failures  # SciPy comes with it
+
+            self.at_the_end.enter_context(sharing_failures(folder.absolute() / FAILURES))
             total, constant = swept(config)
             monitor = Monitor(folder, total, constant, bool(config.get("verbose", True)))
             self.at_the_end.enter_context(monitor)

@@ -226,6 +226,26 @@ def test_there_is_no_such_file(server, tmp_path):
     assert files(tmp_path) == []
 
 
+def test_the_jobs_of_a_sweep_share_a_failure_and_later_sweeps_do_not(server, tmp_path):
+    missing, good = (f"{server.address}/{way}/a9a" for way in ("missing", "good"))
+    for sweep in (1, 2):
+        with download.sharing_failures(tmp_path / "failed"):
+            for said in (
+                r"404 .*path=\.\.\.\)$",
+                r"404 .*\(another job of this sweep has tried\)$",
+            ):
+                with pytest.raises(OSError, match=said):
+                    fetch(missing, SHA256, cache=tmp_path)
+            for _ in range(2):
+                with pytest.raises(ValueError, match="does not have the SHA-256 0000"):
+                    fetch(good, "0" * 64, cache=tmp_path)
+            assert fetch(good, SHA256, cache=tmp_path / str(sweep)).read_bytes() == CONTENT
+        assert server.ranges("missing") == [0] * sweep
+        assert server.ranges("good") == [0, 0] * sweep
+    assert files(tmp_path) == ["a9a", "a9a"]
+    assert download.FAILURES_VARIABLE not in os.environ
+
+
 def test_a_busy_server_is_asked_again(server, tmp_path):
     assert fetch(f"{server.address}/busy/a9a", SHA256, cache=tmp_path).read_bytes() == CONTENT
 

@@ -100,7 +100,7 @@ PYTHON_LAYERS = {
         "result",
     },
     "monitor": {"budget", "folder", "history", "progress"},
-    "sweep": {"checkpoint", "folder", "monitor", "result"},
+    "sweep": {"checkpoint", "data", "folder", "monitor", "result"},
     "run": {"checkpoint", "folder", "loop", "mistakes", "result", "runner", "screen", "sweep"},
     "_interrupt": set(),
     "__init__": {

@@ -3,13 +3,15 @@
 pooch has the folder, the checksum and the move into place; this module adds to it what long
 downloads need. What has arrived is kept in a file that ends in .part, and a connection that was cut
 is continued there (HTTP's Range), at once or by the next run. Of several processes that want a
-file, as in a parallel sweep, one downloads it and the others wait.
+file, as in a parallel sweep, one downloads it and the others wait; the jobs of one sweep also share
+what could not be had, so that without a network each of them ends at once.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import logging
 import os
 import time
@@ -26,6 +28,7 @@ from buropt.data.dataset import Dataset, Labels
 from buropt.data.libsvm import FloatName, PathLike, load_libsvm
 
 CACHE_VARIABLE = "BUROPT_CACHE"
+FAILURES_VARIABLE = "BUROPT_FAILED_DOWNLOADS"  # a file, for all jobs of a sweep
 ATTEMPTS = 3  # in a row that bring nothing new
 PAUSE = 0.5  # seconds before the second attempt; doubles from one to the next
 TIMEOUT = 30.0  # seconds without a byte
@@ -70,7 +73,8 @@ def fetch(url: str, sha256: str | None = None, *, cache: PathLike | None = None)
     file.parent.mkdir(parents=True, exist_ok=True)
     with _locked(file.parent):
         if not _is_whole(file, sha256):
-            _retrieve(url, sha256, file)
+            with _shared_failure(url, sha256):
+                _retrieve(url, sha256, file)
     return file
 
 
@@ -164,6 +168,46 @@ def _locked(folder: Path) -> Iterator[None]:
         with suppress(OSError):  # a network disk without locks
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def sharing_failures(place: Path) -> Iterator[None]:
+    """While active, this process and those that it starts try a download that failed no more.
+
+    Parameters
+    ----------
+    place : Path
+        The file by which they know; what an earlier sweep has left there is forgotten.
+    """
+    place.unlink(missing_ok=True)
+    os.environ[FAILURES_VARIABLE] = str(place.absolute())
+    try:
+        yield
+    finally:
+        del os.environ[FAILURES_VARIABLE]
+        place.unlink(missing_ok=True)
+
+
+@contextmanager
+def _shared_failure(url: str, sha256: str | None) -> Iterator[None]:
+    """Around a download: fails at once where another process has, and tells the others."""
+    place = os.environ.get(FAILURES_VARIABLE)
+    key = f"{url} {sha256}"
+    if place is not None and os.path.exists(place):
+        for line in Path(place).read_text(encoding="utf-8").splitlines():
+            failure = json.loads(line)
+            if failure["key"] == key:
+                kind = ValueError if failure["is_damaged"] else OSError
+                raise kind(f"{failure['message']} (another job of this sweep has tried)")
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        is_damaged = isinstance(error, ValueError)
+        failure = {"key": key, "is_damaged": is_damaged, "message": str(error)}
+        if place is not None:
+            with suppress(OSError), open(place, "a", encoding="utf-8") as file:
+                file.write(json.dumps(failure) + "\n")
+        raise
 
 
 def _retrieve(url: str, sha256: str | None, file: Path) -> None:
