@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 RUN, HISTORY, CHECKPOINT = "run.json", "history.jsonl", "checkpoint.npz"
 ARRAY, CURVE, RESULT = "x.npy", "curve.png", "result.json"
-FAILED = "failed"  # the status of a run that ended with an error
+FAILED, KILLED = "failed", "killed"  # the status of a run that ended with an error, or its process
 ERROR, REFUSED = "error.txt", "refused.json"
 OVERRIDES = "overrides.yaml"  # in .hydra: what the command line says of a run
 OF_THE_END = (RESULT, ARRAY, CURVE, ERROR, REFUSED)
@@ -159,14 +159,20 @@ def outcome_of(folder: Path, content: Mapping[str, Any]) -> Outcome:
     return Outcome(content["status"], np.load(folder / ARRAY), Record(**final))
 
 
-def write_failure(folder: Path, config: Mapping[str, Any], error: Exception, code: int) -> None:
+def write_failure(
+    folder: Path,
+    config: Mapping[str, Any],
+    error: Exception,
+    code: int,
+    status: str = FAILED,
+) -> None:
     """The files of a run that came to nothing: result.json with the message, and the traceback.
 
     In a folder that has the result of another run, this goes to refused.json alone.
     """
     folder.mkdir(parents=True, exist_ok=True)
     content = {
-        "status": FAILED,
+        "status": status,
         "message": str(error).split("\n")[0] or type(error).__name__,
         "exit_code": code,
         "config": config,

@@ -31,6 +31,7 @@ from rich.console import Console
 
 from buropt.checkpoint import SILENT
 from buropt.folder import OVERRIDES, config_of, write_failure
+from buropt.hydra_files import keep_configuration
 from buropt.loop import CONVERGED, INTERRUPTED, NON_FINITE
 from buropt.mistakes import CONFIGS, UsageError, explain, usage_errors
 from buropt.result import version
@@ -61,13 +62,13 @@ def command_line() -> int:
     if "--version" in sys.argv[1:]:  # of which Hydra would tell its own
         print(version())
         return 0
-    sys.argv[1:] = sorted(sys.argv[1:], key=lambda word: word not in ("-m", "--multirun"))
+    sys.argv[1:] = sorted(sys.argv[1:], key=place_of)
     # Hydra would print errors its own way and exit; with this variable it raises them.
     before = os.environ.get(FULL_ERROR)
     if before == "1":
         os.environ[TRACEBACK] = "1"
     os.environ[FULL_ERROR] = "1"
-    Folders.launched = False
+    Folders.launched = None
     try:
         with Folders.at_the_end:
             hydra.main(config_path=CONFIGS, config_name="config", version_base="1.3")(job)()
@@ -77,14 +78,14 @@ def command_line() -> int:
         if TRACEBACK in os.environ:
             raise
         refusals = (HydraException, OmegaConfBaseException, OSError, ValueError)
-        if isinstance(error, refusals) or not Folders.launched:
+        if isinstance(error, refusals) or Folders.launched is None:
             print(f"buropt: {explain(error)}", file=sys.stderr)
             return 2
         if "slurm cluster" in str(error):
             print(NO_SLURM, file=sys.stderr)
             return 2
         traceback.print_exception(error)
-        print("buropt: the sweep was stopped; with resume=true it goes on", file=sys.stderr)
+        print(f"buropt: the sweep was stopped: {Folders.launched.left()}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("buropt: interrupted", file=sys.stderr)
@@ -95,6 +96,13 @@ def command_line() -> int:
         if before is not None:
             os.environ[FULL_ERROR] = before
     return 0
+
+
+def place_of(word: str) -> int:
+    """Where Hydra wants an argument: options, which take words of their own, before settings."""
+    if word in ("-m", "--multirun"):
+        return 0
+    return 2 if re.match(r"[+~\w][^=]*=|[+~]", word) else 1
 
 
 def job(config: DictConfig) -> float:
@@ -108,6 +116,7 @@ def job(config: DictConfig) -> float:
     """
     logging.raiseExceptions = False  # a run.log on a full disk is no news beside the run's message
     here = HydraConfig.get()
+    settings: DictConfig = HydraConfig.instance().cfg  # type: ignore[assignment]
     folder = Path(here.runtime.output_dir)
     alone = here.mode != RunMode.MULTIRUN
     is_ours = not alone  # a sweep's folder is made for it; a run that is refused leaves no trace
@@ -115,7 +124,7 @@ def job(config: DictConfig) -> float:
     def on_start() -> None:
         nonlocal is_ours
         is_ours = True
-        keep_configuration(config, folder)
+        keep_configuration(folder, config, settings)
 
     try:
         with usage_errors():
@@ -130,7 +139,7 @@ def job(config: DictConfig) -> float:
             tell(error)
         if is_ours:
             with suppress(OSError):
-                keep_configuration(config, folder)
+                keep_configuration(folder, config, settings)
                 plain = OmegaConf.to_container(config, resolve=False)
                 write_failure(folder, plain, error, code)  # type: ignore[arg-type]
         if alone:
@@ -227,21 +236,6 @@ def paths_from_where_the_command_was_run(config: DictConfig) -> None:
         path = OmegaConf.select(config, f"data.{name}")
         if isinstance(path, str):
             config.data[name] = to_absolute_path(os.path.expanduser(path))
-
-
-def keep_configuration(config: DictConfig, folder: Path) -> None:
-    """The files of .hydra, which Hydra itself would write before it is known that the job runs."""
-    place = folder / ".hydra"
-    if config.resume and place.exists():
-        return  # they say how the run was started
-    place.mkdir(exist_ok=True)
-    settings = OmegaConf.masked_copy(HydraConfig.instance().cfg, "hydra")  # type: ignore[arg-type]
-    for name, content in (
-        ("config.yaml", config),
-        ("hydra.yaml", settings),
-        (OVERRIDES, HydraConfig.get().overrides.task),
-    ):
-        (place / name).write_text(OmegaConf.to_yaml(content), encoding="utf-8")
 
 
 if __name__ == "__main__":

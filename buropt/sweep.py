@@ -11,13 +11,14 @@ import json
 import math
 import os
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
@@ -27,6 +28,7 @@ from buropt import result
 from buropt.checkpoint import SILENT
 from buropt.folder import REFUSED, RESULT, RUN, config_of, finished
 from buropt.monitor import Monitor
+from buropt.processes import JOBLIB, patient
 
 SWEEP, FAILURES = "sweep.json", ".failed_downloads"
 BASIC = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
@@ -34,6 +36,25 @@ THREADS = (
     *("BUROPT_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
     "NUMEXPR_NUM_THREADS",
 )
+
+
+class Sweep(NamedTuple):
+    """The folder of a sweep, and its number of jobs, where that is known."""
+
+    folder: Path
+    total: int | None
+
+    def left(self) -> str:
+        """How much of it has not ended, and the command by which it goes on."""
+        ended = [path.parent for path in self.folder.rglob(RESULT)]
+        begun = {path.parent for path in self.folder.rglob(RUN)}.difference(ended)
+        names = ", ".join(sorted(f"#{path.relative_to(self.folder)}" for path in begun))
+        total = "" if self.total is None else f" of {self.total}"
+        words = [word for word in sys.argv[1:] if not word.startswith("resume=")]
+        return (
+            f"{len(ended)}{total} jobs have ended{names and f', {names} had begun'}; it goes on "
+            f"with: {shlex.join(['buropt', *words, f'resume={self.folder}'])}"
+        )
 
 
 class Folders(Callback):
@@ -45,7 +66,7 @@ class Folders(Callback):
 
     at_the_end: ClassVar[ExitStack] = ExitStack()
     """Stops watching, and undoes what was done for a sweep; with the error where one ended it."""
-    launched: ClassVar[bool] = False  # whether a sweep's jobs may have been started
+    launched: ClassVar[Sweep | None] = None  # whose jobs may have been started
 
     def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Choose the folder of a run."""
@@ -90,7 +111,7 @@ class Folders(Callback):
             total, constant = swept(config)
             monitor = Monitor(folder, total, constant, bool(config.get("verbose", True)))
             self.at_the_end.enter_context(monitor)
-            Folders.launched = True
+            Folders.launched = Sweep(folder, total)
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """End the process with the sweep's exit code, unless that is 0."""
@@ -106,6 +127,8 @@ class Folders(Callback):
             # What then lies in a job's folder is its own: SLURM has ended it and starts it again.
             with read_write(config):
                 config.hydra.overrides.task.append("resume=true")
+        if config.hydra.launcher.get("_target_") == JOBLIB:
+            self.at_the_end.enter_context(patient())
         threads = str(config.hydra.launcher.get("cpus_per_task") or 1)
         for name in THREADS:
             if name not in os.environ:

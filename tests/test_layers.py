@@ -100,8 +100,13 @@ PYTHON_LAYERS = {
         "result",
     },
     "monitor": {"budget", "folder", "history", "progress"},
-    "sweep": {"checkpoint", "data", "folder", "monitor", "result"},
-    "run": {"checkpoint", "folder", "loop", "mistakes", "result", "runner", "screen", "sweep"},
+    "hydra_files": {"folder"},
+    "processes": {"folder", "hydra_files"},
+    "sweep": {"checkpoint", "data", "folder", "monitor", "processes", "result"},
+    "run": {
+        *{"checkpoint", "folder", "hydra_files", "loop", "mistakes", "result", "runner", "screen"},
+        "sweep",
+    },
     "_interrupt": set(),
     "__init__": {
         *{"_core", "_interrupt", "autodiff", "nn", "oracle", "results", "saving"},
@@ -111,8 +116,8 @@ PYTHON_LAYERS = {
 
 # Packages that only some modules may import.
 GUARDED = {
-    "hydra": {"run", "sweep", "mistakes"},
-    "omegaconf": {"run", "runner", "sweep", "mistakes"},
+    "hydra": {"run", "sweep", "mistakes", "processes"},
+    "omegaconf": {"hydra_files", "run", "runner", "sweep", "mistakes", "processes"},
     "rich": {"run", "runner", "monitor", "progress"},
     "matplotlib": {"picture", "plot", "drawing"},
     "sklearn": {"data"},

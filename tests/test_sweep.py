@@ -311,6 +311,29 @@ def test_a_sweep_that_is_killed_and_resumed(place: Path, monkeypatch: pytest.Mon
             assert numbers(whole) == numbers(killed)
 
 
+@needs("hydra_joblib_launcher")
+def test_a_process_that_is_killed_takes_no_other_job_with_it(place: Path) -> None:
+    """Job 0 dies whenever it is tried; the others end, whether or not it took them down."""
+    (place / "data.py").write_text(
+        "import os, signal\n"
+        "from buropt.data import synthetic_classification\n"
+        "def load(seed):\n"
+        "    if seed == 1:\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return synthetic_classification(9, 3)\n"
+    )
+    (place / "c" / "data").mkdir(parents=True)
+    (place / "c" / "data" / "ours.yaml").write_text("_target_: data.load\nseed: ${seed}\n")
+    words = ["sweep=joblib", "hydra.launcher.n_jobs=2", "seed=1,2", "data=ours", "n_workers=2"]
+    program = [*PROGRAM[:3], "iterations=3", "curve=false", "compressor.k=1", "--config-dir=c"]
+    done = subprocess.run([*program, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    found = results(place)
+    assert [found[k]["status"] for k in "01"] == ["killed", "budget:iterations"]
+    assert "a process of the sweep was killed; the jobs that were running then (" in done.stderr
+    assert "buropt: job #0 seed=1: its process was killed, and was again when" in done.stderr
+
+
 def numbers(path: Path) -> Any:
     if path.suffix == ".npy":
         return path.read_bytes()

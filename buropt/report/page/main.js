@@ -91,7 +91,7 @@ function tellSummary() {
   }
   const diverged = runs.filter((run) => run.diverged).length;
   if (diverged) parts.push(`${diverged} diverged`);
-  for (const status of ["failed", "unfinished", "damaged"]) {
+  for (const status of ["failed", "killed", "unfinished", "damaged"]) {
     const n = runs.filter((run) => run.status === status).length;
     if (n) parts.push(`${n} ${status}`);
   }
