@@ -52,6 +52,16 @@ _LATER = {
     "save_arrays": "saving",
 }
 
+# What JAX has under names that are not here, and what to write.
+_INSTEAD = {
+    "hess": "bo.hessian",
+    "jacfwd": "bo.jacobian, which takes the cheaper direction",
+    "jacrev": "bo.jacobian, which takes the cheaper direction",
+    "jit": "nothing: bo.grad, bo.vmap and bo.compile compile what they are given",
+    "numpy": "NumPy itself",
+    "scan": "a Python loop over the rows of an array, which is unrolled",
+}
+
 
 def __getattr__(name: str) -> _Any:
     value: _Any
@@ -64,7 +74,8 @@ def __getattr__(name: str) -> _Any:
 
         value = getattr(import_module(f"buropt.{_LATER[name]}"), name)
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        instead = f". Instead: {_INSTEAD[name]}." if name in _INSTEAD else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead}")
     globals()[name] = value
     return value
 

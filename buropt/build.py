@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ import numpy as np
 
 from buropt.budget import Budget
 from buropt.history import Record
-from buropt.names import nearest, require_choice
+from buropt.names import named, nearest, require_choice
 
 if TYPE_CHECKING:
     from buropt.checkpoint import Interval
@@ -231,18 +230,8 @@ def call(node: Node, where: str = "", **given: Any) -> Any:
 
 def target_of(node: Node, where: str) -> Callable[..., Any]:
     """The function or class that `node` names."""
-    name = node.get("_target_")
-    module, _, attribute = str(name).rpartition(".")
-    try:
-        target: Callable[..., Any] = pkgutil.resolve_name(f"{module}:{attribute}")
-    except (AttributeError, ModuleNotFoundError, ValueError) as error:
-        raise ValueError(
-            f"{where}._target_ must name a function or class such as buropt.optim.GD, got "
-            f"{name!r}: {error}"
-        ) from error
-    if not callable(target):
-        raise ValueError(f"{where}._target_ names {name}, which cannot be called")
-    return target
+    name = str(node.get("_target_"))
+    return named(f"{where}._target_", name, "a function or class such as buropt.optim.GD")
 
 
 def parameters_of(node: Node, where: str) -> Mapping[str, inspect.Parameter]:

@@ -145,7 +145,7 @@ def minimize(
     Parameters
     ----------
     problem : Problem
-        Its counters go on from where they are.
+        Its counters are those of the run: they begin at 0, and stand at what it used at its end.
     method : Optimizer
         With its hyperparameters settled: `method.theory(problem)`.
     budget : Budget
@@ -173,9 +173,9 @@ def minimize(
     Outcome
     """
     clock = time.perf_counter
-    if start is not None:
-        problem.counters = replace(start.counters)
-    counters = problem.counters
+    counters = problem.counters = (
+        type(problem.counters)() if start is None else replace(start.counters)
+    )
     n_samples = problem.n_samples
     f_star = problem.constants.f_star
     history = History() if history is None else history

@@ -62,6 +62,8 @@ def command_line() -> int:
     if "--version" in sys.argv[1:]:  # of which Hydra would tell its own
         print(version())
         return 0
+    if os.getcwd() not in sys.path:  # where `python -m` looks, too, for what a configuration names
+        sys.path.append(os.getcwd())
     sys.argv[1:] = sorted(sys.argv[1:], key=place_of)
     # Hydra would print errors its own way and exit; with this variable it raises them.
     before = os.environ.get(FULL_ERROR)

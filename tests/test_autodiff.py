@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import buropt as bo
 from buropt.autodiff import grad, value_and_grad
 from buropt.trace import DisconnectedInputWarning, TraceError
 
@@ -292,3 +293,33 @@ def test_the_derivative_describes_itself():
     assert grad(loss).__name__ == "grad(loss)"
     with pytest.raises(TypeError, match="must be a function, got 3"):
         grad(3)
+
+
+def test_a_function_may_return_more_than_its_value():
+    """`has_aux`, as in JAX: the second part of the result is passed on."""
+
+    def f(params, scale):
+        y = np.tanh(params["w"] * scale)
+        return np.sum(y**2), {"y": y, "largest": (np.max(y), np.argmax(y))}
+
+    params, w = {"w": np.array([0.5, -1.0])}, np.array([0.5, -1.0])
+    plain = bo.grad(lambda p, s: f(p, s)[0])(params, 2.0)["w"]
+    gradient, aux = bo.grad(f, has_aux=True)(params, 2.0)
+    (value, other), again = bo.value_and_grad(f, has_aux=True)(params, 2.0)
+    np.testing.assert_array_equal(gradient["w"], plain)
+    np.testing.assert_array_equal(again["w"], plain)
+    np.testing.assert_array_equal(aux["y"], np.tanh(2 * w))
+    assert value == np.sum(np.tanh(2 * w) ** 2)
+    assert aux["largest"] == other["largest"] == (np.tanh(1.0), 0.0)
+    both, _ = bo.grad(f, argnums=(0, 1), has_aux=True)(params, 2.0)
+    np.testing.assert_allclose(both[1], np.sum(2 * np.tanh(2 * w) / np.cosh(2 * w) ** 2 * w))
+    inside = bo.grad(lambda x: bo.grad(f, has_aux=True)(params | {"w": x}, 2.0)[1]["y"][0])
+    np.testing.assert_allclose(inside(w), [2 / np.cosh(1.0) ** 2, 0])
+
+
+def test_what_has_aux_needs():
+    for f in (lambda x: np.sum(x), lambda x: (x, 1.0), lambda x: [np.sum(x), x]):
+        with pytest.raises(bo.TraceError, match="must return a pair, one number and"):
+            bo.grad(f, has_aux=True)(np.ones(2))
+    with pytest.raises(TypeError, match="no out="):
+        bo.value_and_grad(lambda x: (x @ x, x), has_aux=True)(np.ones(2), out=np.empty(2))

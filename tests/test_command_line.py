@@ -79,6 +79,35 @@ def test_mistakes_on_the_command_line(
     assert errors.count("\n") == 1
 
 
+def test_what_is_named_may_lie_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A module beside the command, and choices of groups in a folder of YAML files."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path not in ("", os.getcwd())])
+    Path("own_losses.py").write_text("def squares(x, a, y):\n    return (a @ x - y) ** 2\n")
+    Path("own/problem").mkdir(parents=True)
+    Path("own/problem/squares.yaml").write_text(
+        "_target_: buropt.problems.compiled\nloss: own_losses.squares\n"
+    )
+    command = ["buropt", "--config-dir", "own", "problem=squares", "optimizer=gd", "iterations=2"]
+    command += ["verbose=false", "curve=false", "hydra.run.dir=run"]
+    monkeypatch.setattr(sys, "argv", [*command])
+    with pytest.raises(SystemExit) as caught:
+        app.main()
+    assert caught.value.code == 0
+    assert json.loads(Path("run/result.json").read_text())["status"] == "budget:iterations"
+    monkeypatch.setattr(sys, "argv", [*command, "problem.loss=own.squares", "overwrite=true"])
+    with pytest.raises(SystemExit) as caught:
+        app.main()
+    assert caught.value.code == 2
+    assert "module 'own' has no attribute 'squares'" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", [*command, "problem.loss=owm.squares", "overwrite=true"])
+    with pytest.raises(SystemExit):
+        app.main()
+    assert "a module is looked for in the current folder" in capsys.readouterr().err
+
+
 def test_slurm_without_slurm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

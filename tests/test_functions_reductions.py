@@ -1,6 +1,10 @@
 """Reductions that can be traced: NumPy's values, kinds, shapes and refusals."""
 
 import numpy as np
+import pytest
+from tracing import assert_like_numpy, assert_slopes
+
+import buropt as bo
 
 # See tracing.rooms.
 VALUES = {
@@ -46,3 +50,37 @@ if hasattr(np, "trapezoid"):
     )
 if hasattr(np, "trapz"):
     VALUES["np.trapz"] = lambda a, v, p: np.trapz(a) + np.trapz(a, v)  # noqa: NPY201
+
+MASK = np.array([[True, False, True, True], [False, False, True, False], [True, True, True, False]])
+CHOSEN = [
+    lambda x: np.sum(x, where=MASK),
+    lambda x: np.sum(x, axis=1, initial=2, where=MASK[0]),
+    lambda x: x.prod(axis=0, where=x > 0, initial=3),
+    lambda x: np.mean(x, axis=1, keepdims=True, where=MASK),
+    lambda x: x.max(axis=0, initial=-1, where=MASK),
+    lambda x: np.min(x, initial=1, where=x > 0),
+    lambda x: np.max(x, axis=1, initial=0),
+    lambda x: np.max(x[:0], axis=0, initial=7),
+    lambda x: np.maximum.reduce(x, axis=None, initial=2),
+    lambda x: np.add.reduce(x, initial=2),
+    lambda x: np.sum(x > 0, axis=0, where=MASK),
+    lambda x: np.any(x > 1, axis=1, where=MASK),
+    lambda x: np.all(x > -1, axis=0, where=MASK),
+]
+
+
+@pytest.mark.parametrize("k", range(len(CHOSEN)))
+def test_elements_that_count_and_where_a_reduction_begins(k):
+    floats = np.random.default_rng(0).standard_normal((3, 4))
+    assert_like_numpy(CHOSEN[k], floats)
+    assert_like_numpy(CHOSEN[k], (3 * floats).astype(int))
+    if k in (0, 1, 3):  # the others compare, which complex numbers do not
+        assert_slopes(CHOSEN[k], floats)
+
+
+def test_an_element_that_does_not_count_contributes_zero():
+    def f(x):
+        return np.sum(np.log(x), where=x > 0) + np.max(1 / x, initial=0, where=x > 0)
+
+    slope = bo.grad(f)
+    np.testing.assert_allclose(slope(np.array([0.0, 2.0, -1.0])), [0, 1 / 2 - 1 / 4, 0])

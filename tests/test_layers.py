@@ -58,7 +58,7 @@ PYTHON_LAYERS = {
     "nn": {"trace"},
     "data": {"_core", "names"},
     "prox": set(),
-    "problems": {"compressors", "html", "inner", "oracle", "data", "random", "tree"},
+    "problems": {"compressors", "html", "inner", "names", "oracle", "data", "random", "tree"},
     "random": {"_core"},
     "notes": set(),
     "compressors": {"_core", "notes", "random"},

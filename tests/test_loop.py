@@ -80,3 +80,13 @@ def test_the_oracle_is_warm_before_the_clock_starts() -> None:
     problem.oracle = Spy()  # type: ignore[assignment]
     minimize(problem, Method(step_size=0.1), Budget(iterations=1))
     assert asked[:2] == ["all that methods ask for", "init"]
+
+
+def test_every_run_begins_to_count_at_zero() -> None:
+    """A problem may be given to one method after the other."""
+    problem, last = synthetic_quadratic(3, 4), []
+    for method in (GD(), GD(), SGD(batch_size=1)):
+        last.append(minimize(problem, method.theory(problem), Budget(epochs=5)).record)
+    assert last[0]._replace(seconds=0) == last[1]._replace(seconds=0)
+    assert [record.epochs for record in last] == [5, 5, 5]
+    assert problem.counters.sample_grads == 5 * problem.n_samples

@@ -31,6 +31,7 @@ def f():
         ((np.zeros(3), []), (TypeError, ValueError), "idx must be"),
         ((np.zeros(3), [0.5]), TypeError, "idx must be an array of integers, got dtype float64"),
         ((np.zeros(3), y > 0), TypeError, "pass np.flatnonzero"),
+        ((np.zeros(3), slice(0, 2)), TypeError, "pass np.arange"),
         ((np.zeros(3), [[0]]), ValueError, "idx must be a non-empty list"),
         ((np.zeros(3), [0], np.ones(2)), ValueError, r"weights must have one entry per sample"),
         ((np.zeros(3), None, None, np.zeros(2)), ValueError, r"out must be a C-contiguous float64"),
@@ -188,3 +189,15 @@ def test_masks_of_masked_arrays_are_not_lost():
         f.grad(np.zeros(3), weights=masked)
     with pytest.raises(TypeError, match="logistic: y is a masked array"):
         logistic(A, np.ma.array(np.sign(masked - 2.5), mask=[0, 1, 0, 0]))
+
+
+def test_calls_that_do_not_fit_the_loss():
+    with pytest.raises(TypeError, match=r"loss \(.*cannot be called with x0 and a row of data in"):
+        bo.compile(loss, np.zeros(3), A)
+    with pytest.raises(TypeError, match=r"missing a required argument: 'a'. Instead: loss\(x, \*r"):
+        bo.compile(loss, np.zeros(3))
+    with pytest.raises(TypeError, match=r"cannot be called with x0 alone: .*and regularizer\(x\)"):
+        bo.compile(loss, np.zeros(3), (A, y), regularizer=loss)
+    for start in ([0.0] * 3, (0.0, 0.0, 0.0)):
+        with pytest.raises(bo.TraceError, match=r"of 3 numbers.*np.array\(x0\) makes a vector"):
+            bo.compile(loss, start, (A, y))

@@ -44,6 +44,9 @@ LIKE_NUMPY = [
     lambda x, t, m: abs(m),
     lambda x, t, m: np.fabs(t),
     lambda x, t, m: np.sign(t),
+    lambda x, t, m: np.copysign(2.0, x.astype(int)) + np.copysign(1.0, -t),
+    lambda x, t, m: np.signbit(t * -1),
+    lambda x, t, m: np.arctan2(x.astype(int), -1),
     lambda x, t, m: np.square(t),
     lambda x, t, m: np.square(m),
     lambda x, t, m: t**2,
@@ -73,6 +76,11 @@ LIKE_NUMPY = [
     lambda x, t, m: t @ t,
     lambda x, t, m: t @ m,
     lambda x, t, m: t @ x,
+    lambda x, t, m: m @ (m & (t > 2)),
+    lambda x, t, m: m[:, None] @ m[None],
+    lambda x, t, m: np.dot(m, m),
+    lambda x, t, m: np.vecdot(m, m) if hasattr(np, "vecdot") else m,
+    lambda x, t, m: np.round(m),
     lambda x, t, m: np.outer(t, t),
     lambda x, t, m: np.einsum("i,j", t, t),
     lambda x, t, m: np.where(m, t, 0),
@@ -116,6 +124,11 @@ def test_kinds_and_values_are_numpys(k):
     # NumPy's small integers, such as the square of a mask, are integers here as well.
     assert (got.dtype.kind, got.shape) == (expected.dtype.kind, expected.shape)
     np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=1e-15)
+
+
+def test_integers_have_one_zero():
+    assert evaluate(lambda x, t, m: 1 / -t)[2] == np.inf
+    assert evaluate(lambda x, t, m: 1 / (x[1].astype(int) * t[2]))[()] == np.inf
 
 
 def test_dtypes_of_tracers():

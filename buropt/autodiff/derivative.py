@@ -28,7 +28,7 @@ from buropt.tree import flatten_leaves
 Function: TypeAlias = Callable[..., Any]
 
 
-def grad(fun: Function, argnums: int | Sequence[int] = 0) -> Derivative:
+def grad(fun: Function, argnums: int | Sequence[int] = 0, *, has_aux: bool = False) -> Derivative:
     """The gradient of a scalar function of arrays.
 
     ::
@@ -42,6 +42,10 @@ def grad(fun: Function, argnums: int | Sequence[int] = 0) -> Derivative:
         dicts, lists and tuples of them.
     argnums : int or sequence of int
         The positional arguments to differentiate by; negative ones count from the end.
+    has_aux : bool
+        Whether `fun` returns a pair of the number and something else, nested as it likes. The
+        result is then the pair of the gradient and that; what it holds are floats, and there is no
+        `out`.
 
     Returns
     -------
@@ -65,15 +69,18 @@ def grad(fun: Function, argnums: int | Sequence[int] = 0) -> Derivative:
     DisconnectedInputWarning
         If an argument does not influence the result; its gradient is zero.
     """
-    return Direct(Gradient(fun, argnums, with_value=False))
+    return Direct(Gradient(fun, argnums, with_value=False, has_aux=has_aux))
 
 
-def value_and_grad(fun: Function, argnums: int | Sequence[int] = 0) -> Derivative:
+def value_and_grad(
+    fun: Function, argnums: int | Sequence[int] = 0, *, has_aux: bool = False
+) -> Derivative:
     """The value and the gradient of a scalar function in one evaluation.
 
-    Like `grad`, but the result is the pair `(value, gradient)`; `out` receives the gradient.
+    Like `grad`, but the result is the pair `(value, gradient)`, with has_aux
+    `((value, aux), gradient)`; `out` receives the gradient.
     """
-    return Direct(Gradient(fun, argnums, with_value=True))
+    return Direct(Gradient(fun, argnums, with_value=True, has_aux=has_aux))
 
 
 def hvp(fun: Function) -> Derivative:

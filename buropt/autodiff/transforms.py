@@ -130,15 +130,22 @@ class Gradient(ByArgument):
     result = "gradient"
 
     def __init__(
-        self, fun: Callable[..., Any], argnums: int | Sequence[int], with_value: bool
+        self,
+        fun: Callable[..., Any],
+        argnums: int | Sequence[int],
+        with_value: bool,
+        has_aux: bool = False,
     ) -> None:
         super().__init__(fun, argnums)
         self.kind = "value_and_grad" if with_value else "grad"
         self._with_value = with_value
+        self._has_aux = has_aux
 
     def record(self, trace: Trace, arguments: Arguments, *, is_whole: bool) -> Recorded:
         """One sweep in reverse."""
         copies = Copies(trace, arguments, arguments.by, is_whole)
+        if self._has_aux:
+            return self._record_pair(trace, arguments, copies)
         value = trace.call(self.fun, *copies.args, **copies.kwargs)
         leaves = copies.gradient(value)
         names = [f"d/d {arguments.paths()[k]}" for k in arguments.by]
@@ -150,6 +157,30 @@ class Gradient(ByArgument):
         return Recorded(
             leaves, structure, names, like, arguments.by, [value], int(self._with_value), tree
         )
+
+    def _record_pair(self, trace: Trace, arguments: Arguments, copies: Copies) -> Recorded:
+        """Of a function that returns its value and something else, which is passed on."""
+        (value, *aux), pair = trace.call_nested(self.fun, *copies.args, **copies.kwargs)
+        is_pair = pair.kind == "tuple" and len(pair.children) == 2 and pair.children[0] == LEAF
+        if not is_pair or value.shape != ():
+            raise TraceError(
+                f"{definition(self.fun)} must return a pair, one number and what else there is, "
+                f"for {self.kind}(..., has_aux=True). Instead: return value, aux."
+            )
+        gradient, tree = copies.gradient(value), self.by_structure(arguments)
+        paths = arguments.paths()
+        names = [f"d/d {paths[k]}" for k in arguments.by]
+        others = pair.children[1].paths("aux")
+        like: list[int | None] = list(arguments.by)
+        if self._with_value:
+            leaves, names = [value, *aux, *gradient], ["value", *others, *names]
+            like = [*[None] * (1 + len(aux)), *like]
+            structure = Structure("tuple", (pair, tree))
+        else:
+            leaves, names = [*gradient, *aux], [*names, *others]
+            like += [None] * len(aux)
+            structure = Structure("tuple", (tree, pair.children[1]))
+        return Recorded(leaves, structure, names, like, arguments.by, [value])
 
 
 class HessianVector(Transform):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,8 +11,8 @@ from numpy.typing import NDArray
 
 from buropt import _core
 from buropt.oracle.data import OracleData, RowSpec, is_sparse
-from buropt.trace import DisconnectedInputWarning, Trace
-from buropt.trace.errors import warn
+from buropt.trace import DisconnectedInputWarning, Trace, TraceError, Tracer
+from buropt.trace.errors import definition, warn
 from buropt.trace.indices import IntegerInput
 from buropt.trace.kinds import Kind
 from buropt.tree import TreeSpec
@@ -143,9 +144,9 @@ class Objective:
                 for row in samples.rows
             ]
             params = spec.structure.unflatten(leaves)
-            outputs = {"loss": trace.call(loss, params, *samples.arguments(rows)).node}
+            outputs = {"loss": _call(trace, loss, params, *samples.arguments(rows)).node}
             if regularizer is not None:
-                outputs["regularizer"] = trace.call(regularizer, params).node
+                outputs["regularizer"] = _call(trace, regularizer, params).node
         nodes = [leaf.node for leaf in leaves]
         used = [trace.builder.depends_on(output, nodes) for output in outputs.values()]
         unused = [path for path, *uses in zip(spec.paths, *used, strict=True) if not any(uses)]
@@ -233,6 +234,33 @@ class Objective:
         if samples.arrays:
             roles += [("scale", 0, 0), ("weight", 0, 0)]
         return roles, dense, csr
+
+
+def _call(trace: Trace, function: Loss, params: Any, *rows: Any) -> Tracer:
+    """Trace the loss or the regularizer; a mistake in how it is called is said as one."""
+    try:
+        inspect.signature(function).bind(params, *rows)
+    except ValueError:  # a callable that does not tell
+        pass
+    except TypeError as error:
+        n = len(rows)
+        data = f" and a row of data in {n} argument{'s' * (n > 1)}" if n else " alone"
+        raise TypeError(
+            f"{definition(function)} cannot be called with x0{data}: {error}. Instead: "
+            "loss(x, *row), with data=(A, y) for loss(x, a, y), and regularizer(x)."
+        ) from None
+    try:
+        return trace.call(function, params, *rows)
+    except TypeError as error:
+        plain = isinstance(params, list | tuple) and all(
+            isinstance(part, Tracer) and part.shape == () for part in params
+        )
+        if not plain or type(error) not in (TypeError, TraceError):
+            raise
+        raise type(error)(
+            f"{error} (x0 is a {type(params).__name__} of {len(params)} numbers, and so is the "
+            "first argument; np.array(x0) makes a vector of it.)"
+        ) from error
 
 
 class Parts(NamedTuple):

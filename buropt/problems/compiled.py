@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Callable
 from typing import Any
 
 from buropt.data.dataset import Array
+from buropt.names import named
 from buropt.oracle import Oracle
 from buropt.problems.base import Problem
 from buropt.problems.estimated import estimated_constants
@@ -81,20 +81,7 @@ def compiled(
     """
     samples = prepare("compiled", A, y, split)
     require_weight("compiled", "l2", l2)
-    function = _named(loss) if isinstance(loss, str) else loss
-    oracle = samples.compile(function, ridge(l2), dtype, threads)
+    if isinstance(loss, str):
+        loss = named("problem.loss", loss, "a function such as my_module.my_loss")
+    oracle = samples.compile(loss, ridge(l2), dtype, threads)
     return from_oracle(oracle, points=points, convex=convex)
-
-
-def _named(name: str) -> Callable[[Any, Any, Any], Any]:
-    module, _, attribute = name.rpartition(".")
-    try:
-        function = pkgutil.resolve_name(f"{module}:{attribute}")
-    except (AttributeError, ModuleNotFoundError, ValueError) as error:
-        raise ValueError(
-            f"problem.loss must name a function such as my_module.my_loss, got {name!r}: {error}"
-        ) from error
-    if not callable(function):
-        raise ValueError(f"problem.loss names {name}, which cannot be called")
-    loss: Callable[[Any, Any, Any], Any] = function
-    return loss

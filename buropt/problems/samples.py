@@ -77,8 +77,9 @@ def require_signs(name: str, y: Array) -> None:
     if not np.isin(y, (-1, 1)).all():
         found = ", ".join(f"{label:g}" for label in np.unique(y)[:6])
         raise ValueError(
-            f"{name}: labels must be -1 and +1, found {found}; read the data with "
-            'labels="auto" (two classes) or take one class against the rest with positive=...'
+            f"{name}: labels must be -1 and +1, found {found}; for two classes read the data with "
+            'labels="auto" or write np.where(y == ..., 1.0, -1.0), and take one of several against '
+            "the rest with positive=..."
         )
 
 

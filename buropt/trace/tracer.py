@@ -170,6 +170,8 @@ class Tracer(TracedValue):
     __xor__, __rxor__ = binary(np.bitwise_xor), reflected(np.bitwise_xor)
     __ixor__ = in_place(np.bitwise_xor, "^=")
     __lt__, __le__ = binary(np.less), binary(np.less_equal)
+    __lshift__, __rlshift__ = binary(np.left_shift), reflected(np.left_shift)
+    __rshift__, __rrshift__ = binary(np.right_shift), reflected(np.right_shift)
     __gt__, __ge__ = binary(np.greater), binary(np.greater_equal)
     __eq__, __ne__ = binary(np.equal), binary(np.not_equal)
     __hash__ = None  # type: ignore[assignment]  # `==` is elementwise, as for ndarrays
@@ -286,7 +288,7 @@ class Tracer(TracedValue):
 
     def __getattr__(self, name: str) -> Any:
         """The other methods of arrays, which `methods.py` lists."""
-        if name.startswith("_") or not hasattr(np.ndarray, name):
+        if name.startswith("_") or not (hasattr(np.ndarray, name) or name == "at"):
             raise AttributeError(f"traced values have no attribute {name!r}")
         found = method(self, name)
         if found is not None:

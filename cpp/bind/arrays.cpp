@@ -163,7 +163,9 @@ const std::int64_t* read_integers(nb::handle object, Shape& shape, nb::object& h
   if (kind != "i" && kind != "u" && !is_empty) {
     raise(ErrorKind::type, "%s must be an array of integers, got dtype %s%s", argument,
           dtype_name(plain).c_str(),
-          kind == "b" ? "; pass np.flatnonzero(mask) instead of a mask" : "");
+          kind == "b"                         ? "; pass np.flatnonzero(mask) instead of a mask"
+          : nb::isinstance<nb::slice>(object) ? "; pass np.arange(start, stop) instead of a slice"
+                                              : "");
   }
   holder = converted(plain, nb::str("int64"));
   read_plain(holder, shape, data);

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 def round_(trace: Trace, a: Any, decimals: Any = 0) -> Tracer:
     """Round to a number of decimals, a half to the even digit."""
     array = trace.lift(a)
+    if array.is_bool:  # NumPy makes floats of these, too
+        array = trace.number(array)
     places = operator.index(decimals)
     kind = number_kind(array)
     if places == 0 or (places > 0 and kind == "i"):

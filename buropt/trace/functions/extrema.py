@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from buropt.trace.dispatch import function
+from buropt.trace.errors import location
 from buropt.trace.functions._arguments import axes_of
+from buropt.trace.functions._elements import begun, counting, first_value
+from buropt.trace.functions.shapes import broadcast_to
 
 if TYPE_CHECKING:
     from buropt.trace.recording import Trace
@@ -17,16 +20,30 @@ if TYPE_CHECKING:
 
 @function(np.max, "a axis out keepdims initial where")
 @function(np.amax, "a axis out keepdims initial where")
-def max_(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Tracer:
+def max_(
+    trace: Trace,
+    a: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Tracer:
     """The largest element over some axes; equal ones share the cotangent."""
-    return _extremum(trace, "max", a, axis, keepdims)
+    return _extremum(trace, "max", a, axis, keepdims, initial, where)
 
 
 @function(np.min, "a axis out keepdims initial where")
 @function(np.amin, "a axis out keepdims initial where")
-def min_(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Tracer:
+def min_(
+    trace: Trace,
+    a: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Tracer:
     """The smallest element over some axes; equal ones share the cotangent."""
-    return _extremum(trace, "min", a, axis, keepdims)
+    return _extremum(trace, "min", a, axis, keepdims, initial, where)
 
 
 @function(np.ptp, "a axis out keepdims")
@@ -49,10 +66,24 @@ def argmin(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Tr
     return _place(trace, "argmin", a, axis, keepdims)
 
 
-def _extremum(trace: Trace, op: str, a: Any, axis: Any, keepdims: bool) -> Tracer:
-    array = trace.lift(a)
+def _extremum(
+    trace: Trace, op: str, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
+) -> Tracer:
+    array, name = trace.lift(a), f"np.{op}"
     attributes = {"axes": axes_of(trace, axis, array.ndim), "keepdims": int(keepdims)}
-    return trace.emit(op, (array,), attributes, kind=array.kind)
+    if initial is not None:
+        initial = first_value(trace, name, initial, array)
+    elif where is not True:
+        raise ValueError(
+            f"{name}: where= may leave no element. {location(trace.name)} Instead: initial= as "
+            "well, the result in that case."
+        )
+    array = counting(trace, name, array, where, initial)
+    if initial is not None and array.size == 0:  # of no elements, what sums of them have the shape
+        empty = trace.emit("sum", (array,), attributes, kind=array.kind)
+        return broadcast_to(trace, initial, empty.shape)
+    found = trace.emit(op, (array,), attributes, kind=array.kind)
+    return begun(trace, name, np.maximum if op == "max" else np.minimum, found, initial)
 
 
 def _place(trace: Trace, op: str, a: Any, axis: Any, keepdims: bool) -> Tracer:

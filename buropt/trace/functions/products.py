@@ -34,10 +34,10 @@ def dot(trace: Trace, a: Any, b: Any) -> Tracer:
 def inner(trace: Trace, a: Any, b: Any) -> Tracer:
     """The sum of products over the last axes."""
     left, right = trace.lift(a), trace.lift(b)
-    if right.ndim <= 2:
-        return dot(trace, left, right.T if right.ndim == 2 else right)
-    if left.ndim == 0:
+    if left.ndim == 0 or right.ndim < 2:
         return dot(trace, left, right)
+    if right.ndim == 2:
+        return dot(trace, left, right.T)
     return _contracted(trace, "np.inner", left, right, [left.ndim - 1], [right.ndim - 1])
 
 

@@ -16,17 +16,22 @@ if TYPE_CHECKING:
 
 
 @function(np.all, "a axis out keepdims where")
-def all_(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Tracer:
+def all_(
+    trace: Trace, a: Any, axis: Any = None, keepdims: bool = False, where: Any = True
+) -> Tracer:
     """Whether all elements over some axes are true."""
     misses = trace.emit("logical_not", (as_mask(trace, trace.lift(a)),), kind="b")
-    result: Tracer = sum_(trace, misses, axis, keepdims) == 0
+    result: Tracer = sum_(trace, misses, axis, keepdims, where=where) == 0
     return result
 
 
 @function(np.any, "a axis out keepdims where")
-def any_(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Tracer:
+def any_(
+    trace: Trace, a: Any, axis: Any = None, keepdims: bool = False, where: Any = True
+) -> Tracer:
     """Whether any element over some axes is true."""
-    result: Tracer = count_nonzero(trace, a, axis, keepdims) > 0
+    hits = as_mask(trace, trace.lift(a))
+    result: Tracer = sum_(trace, hits, axis, keepdims, where=where) > 0
     return result
 
 

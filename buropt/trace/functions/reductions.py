@@ -9,6 +9,8 @@ import numpy as np
 
 from buropt.trace.dispatch import function
 from buropt.trace.functions._arguments import axes_of, total_kind
+from buropt.trace.functions._elements import begun, counting
+from buropt.trace.functions.shapes import broadcast_to
 
 if TYPE_CHECKING:
     from buropt.trace.recording import Trace
@@ -17,30 +19,51 @@ if TYPE_CHECKING:
 
 @function(np.sum, "a axis dtype out keepdims initial where")
 def sum_(
-    trace: Trace, a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None
+    trace: Trace,
+    a: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    dtype: Any = None,
+    initial: Any = None,
+    where: Any = True,
 ) -> Tracer:
     """The sum over some axes; a mask is counted."""
     array = trace.lift(a)
     kind = total_kind(trace, "np.sum", dtype, array)
-    axes = axes_of(trace, axis, array.ndim)
-    return trace.emit("sum", (array,), {"axes": axes, "keepdims": int(keepdims)}, kind=kind)
+    attributes = {"axes": axes_of(trace, axis, array.ndim), "keepdims": int(keepdims)}
+    array = counting(trace, "np.sum", array, where, 0)
+    total = trace.emit("sum", (array,), attributes, kind=kind)
+    return begun(trace, "np.sum", np.add, total, initial)
 
 
 @function(np.prod, "a axis dtype out keepdims initial where")
 def prod(
-    trace: Trace, a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None
+    trace: Trace,
+    a: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    dtype: Any = None,
+    initial: Any = None,
+    where: Any = True,
 ) -> Tracer:
     """The product over some axes."""
     array = trace.lift(a)
     kind = total_kind(trace, "np.prod", dtype, array)
     attributes = {"axes": axes_of(trace, axis, array.ndim), "keepdims": int(keepdims)}
-    return trace.emit("prod", (array,), attributes, kind=kind)
+    array = counting(trace, "np.prod", array, where, 1)
+    product = trace.emit("prod", (array,), attributes, kind=kind)
+    return begun(trace, "np.prod", np.multiply, product, initial)
 
 
 @function(np.mean, "a axis dtype out keepdims where")
-def mean(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Tracer:
+def mean(
+    trace: Trace, a: Any, axis: Any = None, keepdims: bool = False, where: Any = True
+) -> Tracer:
     """The mean over some axes."""
     array = trace.lift(a)
-    count = math.prod(array.shape[k] for k in axes_of(trace, axis, array.ndim))
-    total = sum_(trace, array, axis, keepdims)
-    return trace.emit("divide", (total, trace.constant(float(count))))
+    total = sum_(trace, array, axis, keepdims, where=where)
+    if where is True:
+        count = math.prod(array.shape[k] for k in axes_of(trace, axis, array.ndim))
+        return trace.emit("divide", (total, trace.constant(float(count))))
+    counted = broadcast_to(trace, where, array.shape)
+    return trace.emit("divide", (total, sum_(trace, counted, axis, keepdims)))

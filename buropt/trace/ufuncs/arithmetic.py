@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from buropt.trace.dispatch import UFUNCS, unsupported
+from buropt.trace.dispatch import UFUNCS
 from buropt.trace.errors import TraceError, location
 from buropt.trace.kinds import distinct
 from buropt.trace.ufuncs.rules import (
@@ -20,6 +20,7 @@ from buropt.trace.ufuncs.rules import (
     or_logical,
     rows,
     same,
+    zeros_signed,
 )
 
 if TYPE_CHECKING:
@@ -87,9 +88,8 @@ def matmul(trace: Trace, a: Tracer, b: Tracer) -> Tracer:
             f"buropt.matmul: an operand has shape (). {location(trace.name)} "
             "Instead: a * b, if one of them is meant to be a single number."
         )
-    if a.is_bool and b.is_bool:
-        raise unsupported(trace, "np.matmul of two masks")
-    return trace.emit("matmul", (a, b), kind=number_kind(a, b))
+    product = trace.emit("matmul", (a, b), kind=number_kind(a, b))
+    return as_mask(trace, product) if a.is_bool and b.is_bool else product
 
 
 def _reciprocal(trace: Trace, x: Tracer) -> Tracer:
@@ -121,7 +121,7 @@ UFUNCS.update(
         np.positive: _positive,
         np.conjugate: same,
         np.absolute: _absolute,
-        np.divide: node("divide"),
+        np.divide: zeros_signed("divide", 1),
         np.sqrt: node("sqrt"),
         np.fabs: node("absolute"),
         np.power: power,

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def _vecdot(trace: Trace, a: Tracer, b: Tracer) -> Tracer:
-    product: Any = a * b
-    total: Tracer = product.sum(axis=-1)
+    product: Any = a * b  # of masks, where both are true
+    total: Tracer = product.any(axis=-1) if product.is_bool else product.sum(axis=-1)
     return total
 
 

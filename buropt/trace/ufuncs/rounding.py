@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from buropt.trace.dispatch import UFUNCS, UfuncRule
-from buropt.trace.ufuncs.rules import arithmetic, node, rows
+from buropt.trace.ufuncs.rules import arithmetic, node, rows, zeros_signed
 
 if TYPE_CHECKING:
     from buropt.trace.recording import Trace
@@ -43,15 +43,16 @@ def _isnan(trace: Trace, x: Tracer) -> Tracer:
 
 
 def _signbit(trace: Trace, x: Tracer) -> Tracer:
-    sign = trace.emit("copysign", (trace.constant(1.0), x))
+    sign = zeros_signed("copysign", 1)(trace, trace.constant(1.0), x)
     return trace.emit("less", (sign, trace.constant(0.0)), kind="b")
 
 
 UFUNCS.update(rows("floor ceil trunc", _to_whole))
 UFUNCS.update(rows("floor_divide remainder fmod", arithmetic))
-UFUNCS.update(rows("rint copysign heaviside", node))
+UFUNCS.update(rows("rint heaviside", node))
 UFUNCS.update(
     {
+        np.copysign: zeros_signed("copysign", 1),
         np.divmod: _divmod,
         np.isfinite: _size_compared("less"),
         np.isinf: _size_compared("equal"),

@@ -80,6 +80,19 @@ def masks_only(symbol: str, op: str) -> UfuncRule:
     return rule
 
 
+def zeros_signed(op: str, *places: int) -> UfuncRule:
+    """A rule that emits `op`, which tells -0 from 0 in these operands; integers have 0 alone."""
+
+    def rule(trace: Trace, *operands: Tracer) -> Tracer:
+        plain = list(operands)
+        for k in places:
+            if plain[k].kind == "i":
+                plain[k] = trace.emit("add", (plain[k], trace.constant(0.0)))
+        return trace.emit(op, plain)
+
+    return rule
+
+
 def as_mask(trace: Trace, condition: Tracer) -> Tracer:
     """`condition != 0` unless it is a mask already; NaN counts as true, as in NumPy."""
     if condition.is_bool:
