@@ -129,14 +129,17 @@ BUROPT_INLINE T exp(T x) noexcept {
 template <Real T>
 BUROPT_INLINE T exp_of_nonpositive(T x) noexcept {
   using C = detail::ExpConstants<Scalar<T>>;
+  // To this number's sum with n the bits of n are added, and 65 more than the exponent's bias, which
+  // is even: halves are rounded as by `nearest_int`.
+  constexpr Scalar<T> kRound = Format<T>::kRound + Scalar<T>(Format<T>::kBias + 65);
   const MaskOf<T> vanishes = x < T(C::kZero);
   const T kept = select(vanishes, T(0), x);
-  const auto [n, n_bits] = nearest_int(kept, T(C::kInverseLn2));
+  const T shifted = fma(kept, T(C::kInverseLn2), T(kRound));
+  const T n = shifted - T(kRound);
   const T r = fma(-n, T(C::kLn2Low), fma(-n, T(C::kLn2High), kept));
   const T fraction = fma(r * r, detail::polynomial(r, C::kExp), r);
-  const UIntOf<T> exponent = n_bits + UIntOf<T>(Format<T>::kBias + 64);
-  const T scale = from_bits<T>(exponent << Format<T>::kMantissaBits);
-  return select(vanishes, T(0), fma(scale, fraction, scale) * T(0x1p-64f));
+  const T scale = from_bits<T>(bits(shifted) << Format<T>::kMantissaBits);
+  return select(vanishes, T(0), fma(scale, fraction, scale) * T(0x1p-65f));
 }
 
 template <Real T>

@@ -13,14 +13,14 @@ namespace buropt {
 // smallest subnormal.
 template <Real T>
 BUROPT_INLINE T expit(T x) noexcept {
-  const MaskOf<T> lower = x < T(0);
-  const auto [e, e_error] = detail::exp_of_difference(-abs(x), T(0));
-  const T denominator = T(1) + e;
-  const T lost = e - (denominator - T(1));  // 1 + e = denominator + lost
-  const T y = select(lower, e, T(1)) / denominator;
-  // Puts the roundings of e and of 1 + e back; y or 1 - y is the denominator's reciprocal.
-  const T numerator_error = select(lower, e_error, T(0));
-  return fma(fma(-y, lost, numerator_error), select(lower, T(1) - y, y), y);
+  const T below = from_bits<T>(bits(x) | UIntOf<T>(Format<T>::kSignBit));  // -|x|
+  const T e = exp_of_nonpositive(below);
+  const T y = e / (T(1) + e);
+  // Puts the roundings of 1 + e and of the quotient back: e - y is exact, and 1 - y the derivative.
+  // Where e^2 would be lost beside e its product is left out, as it may be subnormal, and slow.
+  const T factor = select(below < T(-60), T(0), y);
+  const T lower = fma(fma(-factor, e, e - y), T(1) - y, y);
+  return select(x < T(0), lower, T(1) - lower);
 }
 
 // log(1 + e^x).
