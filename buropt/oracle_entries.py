@@ -80,23 +80,57 @@ class OracleEntries(OracleHessians):
         first = np.ascontiguousarray(starts, np.int64)
         places = np.ascontiguousarray(indices, np.int64)
         result: Array = np.empty(len(places), self.dtype)
-        share = len(self._shards) / self.n_samples
+        at, before = self._plain(x, "x"), None if y is None else self._plain(y, "y")
         with self._memory.lock:
-            before = None if y is None else self._slopes_at(y)
-            now = self._slopes_at(x)
-            minus = None if before is None else before.slopes
-            self._entries.entries(first, places, now.slopes, minus, share, result)
-        if now.penalty is not None:
-            penalty = now.penalty
-            if before is not None and before.penalty is not None:
-                penalty = penalty - before.penalty
+            old = None if before is None else self._slopes_at(before)
+            new = self._slopes_at(at)
+            minus = None if old is None else old.slopes
+            self._entries.entries(first, places, new.slopes, minus, self._of_sum, result)
+        penalty = _difference(new, old)
+        if penalty is not None:
             result += penalty[places]
         return result
 
-    def _slopes_at(self, x: ArrayLike) -> _Slopes:
+    def mean_of_messages(
+        self,
+        x: Array,
+        y: Array,
+        selection: _core.Selector,
+        draw: tuple[int, int, int],
+    ) -> tuple[Array, int]:
+        """The mean over the workers of C(grad f_i(x) - grad f_i(y)), (dim,), and all bits sent.
+
+        C keeps entries that it chooses beforehand, and no others are computed. Needs
+        `has_quick_entries`.
+
+        Parameters
+        ----------
+        x, y : ndarray, shape (dim,)
+            Contiguous, of the oracle's dtype.
+        selection : compiled compressor
+            C.
+        draw : (seed, round, purpose)
+            Names its draws.
+
+        Raises
+        ------
+        ValueError
+            If C looks at the vector, or is for another number of workers.
+        """
+        mean: Array = np.empty(self.dim, self.dtype)
+        with self._memory.lock:
+            old, new = self._slopes_at(y), self._slopes_at(x)
+            penalty = _difference(new, old)
+            bits = self._entries.mean_of_messages(
+                selection, *draw, new.slopes, old.slopes, self._of_sum, penalty, mean
+            )
+        return mean, bits
+
+    def _plain(self, array: ArrayLike, name: str) -> Array:
+        return np.ascontiguousarray(self._vector(array, name)[0], self.dtype)
+
+    def _slopes_at(self, at: Array) -> _Slopes:
         """Valid until the next but one is asked for."""
-        at, _ = self._vector(x, "x")
-        at = np.ascontiguousarray(at, self.dtype)
         point, memory = at.tobytes(), self._memory
         for k, known in enumerate(memory.known):
             if known.point == point:
@@ -120,6 +154,11 @@ class OracleEntries(OracleHessians):
         return memory.known[-1]
 
     @cached_property
+    def _of_sum(self) -> float:
+        """What a sum over the samples of a worker is multiplied by."""
+        return len(self._shards) / self.n_samples
+
+    @cached_property
     def _memory(self) -> _Memory:
         return _Memory(self.n_samples, self.dtype)
 
@@ -130,3 +169,10 @@ class OracleEntries(OracleHessians):
         return _core.WorkerEntries(
             self.dtype.name, self.dim, self.n_samples, csr, self._shards, self.threads
         )
+
+
+def _difference(new: _Slopes, old: _Slopes | None) -> Array | None:
+    """Of the regularizer's gradients."""
+    if new.penalty is None or old is None or old.penalty is None:
+        return new.penalty
+    return new.penalty - old.penalty

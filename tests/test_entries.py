@@ -11,7 +11,7 @@ from scipy import sparse
 
 import buropt as bo
 from buropt import Oracle, _core
-from buropt.compressors import Bernoulli, Compressor, PermK, RandK, TopK
+from buropt.compressors import Bernoulli, Chooser, Compressor, PermK, RandK, TopK
 from buropt.optim import Marina
 from buropt.problems import logistic
 from buropt.random import Key
@@ -127,12 +127,29 @@ def test_differences_are_sent_by_the_quickest_way(compressor: Compressor) -> Non
     old, new = rng.standard_normal((2, 30))
     for number in range(3):
         sent = [
-            problem.send_differences(compressor, new, old, Key(0, number))
+            problem.send_mean_difference(compressor, new, old, Key(0, number))
             for problem in (quick, plain)
         ]
         np.testing.assert_allclose(sent[0], sent[1], atol=1e-13)
         assert quick.counters == plain.counters
-        old, new = new, new - 0.1 * sent[0].mean(axis=0)
+        old, new = new, new - 0.1 * sent[0]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("compressor", [RandK(1), RandK(9), PermK(3)])
+def test_the_mean_of_messages_is_that_of_messages_sent_one_by_one(
+    compressor: Chooser, dtype: Any
+) -> None:
+    oracle = compiled("floats", dtype, regularizer=lambda x: 0.05 * np.sum(x * x / (1 + x * x)))
+    x, y = np.random.default_rng(7).standard_normal((2, 30)).astype(dtype)
+    for number in range(3):
+        key = Key(3, number)
+        choice = compressor.choose(30, key, 3)
+        message = compressor.send(oracle.worker_grad_entries(x, *choice, y), choice, 30)
+        draw = key.seed, key.round, key.purpose
+        mean, bits = oracle.mean_of_messages(x, y, compressor._compiled(30), draw)
+        np.testing.assert_array_equal(mean, message.values.sum(axis=0) / dtype(3))
+        assert bits == message.bits.sum()
 
 
 def test_marina_does_not_depend_on_what_is_kept() -> None:
@@ -162,6 +179,13 @@ def test_refusals() -> None:
         oracle.worker_grad_entries(x, [0, 1, 2], [0, 1])
     with pytest.raises(IndexError, match="indices contains 30, but coordinates go from 0 to 29"):
         oracle.worker_grad_entries(x, [0, 1, 1, 1], [30])
+    draw = (0, 0, 0)
+    with pytest.raises(ValueError, match="TopK: it chooses by the vector"):
+        oracle.mean_of_messages(x, x, TopK(2)._compiled(30), draw)
+    with pytest.raises(ValueError, match="PermK: it is for 4 workers, got the vectors of 3"):
+        oracle.mean_of_messages(x, x, PermK(4)._compiled(30), draw)
+    with pytest.raises(ValueError, match=r"RandK\.k must be between 1 and d = 30"):
+        oracle.mean_of_messages(x, x, RandK(31)._compiled(30), draw)
     dense = bo.compile(loss, np.zeros(3), (np.eye(3), np.ones(3)))
     assert not dense.has_quick_entries
     with pytest.raises(ValueError, match=r"Instead: pick from worker_grads\(x\)"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from buropt.compressors import Compressor
-from buropt.optim.base import IDENTITY, Array, FixedStep, mean, unbiased_omega
+from buropt.optim.base import IDENTITY, Array, FixedStep, unbiased_omega
 from buropt.random import Purpose
 
 if TYPE_CHECKING:
@@ -106,4 +106,4 @@ class Marina(FixedStep[State]):
         if key.fold(Purpose.COIN).coin(self.p):
             problem.send_dense()
             return State(x, problem.grad(x))
-        return State(x, state.g + mean(problem.send_differences(self.compressor, x, state.x, key)))
+        return State(x, state.g + problem.send_mean_difference(self.compressor, x, state.x, key))

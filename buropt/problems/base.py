@@ -20,7 +20,7 @@ from buropt.html import facts
 from buropt.inner import InnerLoops
 from buropt.problems.messages import Counters as Counters
 from buropt.problems.messages import Index as Index
-from buropt.problems.messages import Messages
+from buropt.problems.messages import Messages, mean_of_rows
 
 BLOCK = 1024  # samples whose gradients are in memory at once
 
@@ -299,20 +299,22 @@ class Problem(Messages):
             self._point(x), selection, draw, alpha, estimates, mean, workers
         )
 
-    def send_differences(self, compressor: Compressor, x: Array, y: Array, key: Key) -> Array:
-        """Workers send C(grad f_i(x) - grad f_i(y)); what the server decodes, (n_workers, dim).
+    def send_mean_difference(self, compressor: Compressor, x: Array, y: Array, key: Key) -> Array:
+        """Workers send C(grad f_i(x) - grad f_i(y)); the mean of what the server decodes, (dim,).
 
-        A compressor that chooses entries before they exist is given no others, where that is
-        quicker. Counts n_samples gradients, those at x: the workers keep those at y.
+        Where that is quicker, entries that a compressor chooses before they exist are computed
+        alone. Counts n_samples gradients, those at x: the workers keep those at y.
         """
         self.count(self.n_samples)
         x, y = self._point(x), self._point(y)
         if isinstance(compressor, Chooser) and self.oracle.has_quick_entries:
-            choice = compressor.choose(self.dim, key, self.n_workers)
-            entries = self.oracle.worker_grad_entries(x, *choice, y)
-            return self._received(compressor.send(entries, choice, self.dim))
+            draw = key.seed, key.round, key.purpose
+            selection = compressor._compiled(self.dim)
+            mean, bits = self.oracle.mean_of_messages(x, y, selection, draw)
+            self.counters.bits_up += bits / self.n_workers
+            return mean
         before = self._evaluate(y).worker_grads
-        return self.send(compressor, self._evaluate(x).worker_grads - before, key)
+        return mean_of_rows(self.send(compressor, self._evaluate(x).worker_grads - before, key))
 
     # --- measuring, not counted ---
 
@@ -389,8 +391,7 @@ class Problem(Messages):
         point = x.tobytes()
         if self._last is None or self._last.point != point:
             values, worker_grads = self.oracle.worker_values_and_grads(x)
-            grad = np.add.reduce(worker_grads, axis=0)
-            grad /= len(worker_grads)
+            grad = mean_of_rows(worker_grads)
             for array in (grad, worker_grads):
                 array.setflags(write=False)
             value = float(np.add.reduce(values)) / len(values)

@@ -94,3 +94,10 @@ class Messages:
         """What the server reads in the messages of all workers, counted."""
         self.counters.bits_up += float(np.add.reduce(message.bits)) / len(message.bits)
         return message.values
+
+
+def mean_of_rows(rows: Array) -> Array:
+    """Mean over workers, (n, d) -> (d,); rows are added in order, so the bits never vary."""
+    total: Array = np.add.reduce(rows, axis=0)
+    total /= len(rows)
+    return total

@@ -113,13 +113,6 @@ std::uint32_t checked_dimension(const Compressor& compressor, std::size_t d, con
   return size;
 }
 
-void check_workers(const Compressor& compressor, std::size_t n, const char* where) {
-  const std::uint32_t together = compressor.n_workers();
-  if (together == 0 || n == together) return;
-  raise(ErrorKind::value, "%s: it is for %u workers, got the vectors of %zu; write n_workers=%zu",
-        where, together, n, n);
-}
-
 void check_worker(const Compressor& compressor, std::uint32_t worker, const char* where) {
   const std::uint32_t together = compressor.n_workers();
   if (together == 0 || worker < together) return;
@@ -224,23 +217,15 @@ nb::tuple choose(const Selector& selector, std::int64_t d, std::int64_t n, std::
                  std::uint64_t round, std::uint32_t purpose) {
   const std::string place = place_of(selector, "choose");
   const char* const where = place.c_str();
-  if (!selector.is_blind()) raise(ErrorKind::value, "%s: it chooses by the vector", where);
-  const std::uint32_t size =
-      checked_dimension(selector, d < 0 ? 0 : static_cast<std::size_t>(d), where);
+  const std::uint32_t size = vector_size(d < 0 ? 0 : static_cast<std::size_t>(d), where);
   const std::uint32_t n_workers = worker_number(n, where);
-  check_workers(selector, n_workers, where);
-  std::vector<std::int64_t> starts{0}, indices;
+  check_choice(selector, size, n_workers, where);
+  Choice choice;
   {
     const nb::gil_scoped_release release;
-    Scratch scratch;
-    for (std::uint32_t worker = 0; worker < n_workers; ++worker) {
-      const Selection kept = selector.select(std::span<const double>(), size,
-                                             Draw{{seed, round, purpose}, worker}, scratch);
-      for (std::uint32_t j = 0; j < kept.size; ++j) indices.push_back(kept[j]);
-      starts.push_back(static_cast<std::int64_t>(indices.size()));
-    }
+    choice = Choice::of(selector, size, n_workers, {seed, round, purpose});
   }
-  return nb::make_tuple(to_numpy(starts), to_numpy(indices));
+  return nb::make_tuple(to_numpy(choice.starts), to_numpy(choice.indices));
 }
 
 /// The messages of workers whose vectors have the entries (total,) at the places that they chose:
@@ -272,7 +257,7 @@ void send(const Selector& selector, Integers starts, Integers indices,
       out.data()[i * d + static_cast<std::size_t>(k)] = scaled(entries.data()[j], scale);
     }
     const auto n_kept = static_cast<std::uint32_t>(first[i + 1] - first[i]);
-    bits.data()[i] = selector.place_bits(n_kept, d) + std::int64_t{n_kept} * kValueBits<T>;
+    bits.data()[i] = selector.message_bits<T>(n_kept, d);
   }
 }
 

@@ -9,7 +9,7 @@
 #include "bind/gil.h"
 #include "bind/samples.h"
 #include "bind/topics.h"
-#include "inner/columns.h"
+#include "inner/chosen_entries.h"
 #include "inner/patterns.h"
 
 namespace buropt {
@@ -23,14 +23,13 @@ template <class T>
 struct Parts {
   using Number = T;
 
-  WorkerColumns<T> columns;
+  ChosenEntries<T> chosen;
   std::optional<RowPatterns<T>> patterns;
   std::vector<T> table;
-  std::vector<T> differences;  ///< of each thread
-  std::mutex mutex;            ///< of the table and the differences
+  std::mutex mutex;  ///< of the table
 
   Parts(const CsrData& a, std::int64_t n, std::int64_t d, std::span<const Batch> workers)
-      : columns(a, d, workers), patterns(RowPatterns<T>::find(a, n, d)) {
+      : chosen(a, d, workers), patterns(RowPatterns<T>::find(a, n, d)) {
     if (patterns) table.resize(patterns->table_size());
   }
 };
@@ -78,7 +77,7 @@ class WorkerEntries {
                nb::handle out) {
     visit([&](auto& parts) {
       using T = typename std::remove_cvref_t<decltype(parts)>::Number;
-      const auto n = static_cast<std::int64_t>(parts.columns.n_workers());
+      const auto n = static_cast<std::int64_t>(parts.chosen.n_workers());
       const auto total = static_cast<std::int64_t>(indices.shape(0));
       const std::int64_t* first = starts.data();
       if (static_cast<std::int64_t>(starts.shape(0)) != n + 1 || first[0] != 0 ||
@@ -97,17 +96,33 @@ class WorkerEntries {
       const T* minus = t.is_none() ? nullptr : read<T>(t, samples_.n(), t_holder, "t");
       T* to = reinterpret_cast<T*>(write_array(out, dtype_, Shape{total}, "out"));
       without_gil([&] {
-        const std::lock_guard lock(parts.mutex);
-        parts.differences.resize(static_cast<std::size_t>(threads_ * parts.columns.scratch()));
-        Pool::run(n, threads_, [&](std::int64_t i, int thread) {
-          const std::span columns(list + first[i], list + first[i + 1]);
-          parts.columns.entries(static_cast<std::size_t>(i), columns, plus, minus,
-                                parts.differences.data() + thread * parts.columns.scratch(),
-                                to + first[i]);
-          for (std::int64_t j = first[i]; j < first[i + 1]; ++j) to[j] *= static_cast<T>(share);
-        });
+        parts.chosen.entries(first, list, plus, minus, static_cast<T>(share), threads_, to);
       });
     });
+  }
+
+  /// See ChosenEntries::mean_of_messages.
+  std::int64_t mean_of_messages(const Selector& compressor, std::uint64_t seed,
+                                std::uint64_t round, std::uint32_t purpose, nb::handle s,
+                                nb::handle t, double share, nb::handle penalty, nb::handle out) {
+    std::int64_t bits = 0;
+    visit([&](auto& parts) {
+      using T = typename std::remove_cvref_t<decltype(parts)>::Number;
+      check_choice(compressor, static_cast<std::uint32_t>(d_), parts.chosen.n_workers(),
+                   compressor.name());
+      nb::object s_holder, t_holder, penalty_holder;
+      const T* plus = read<T>(s, samples_.n(), s_holder, "s");
+      const T* minus = read<T>(t, samples_.n(), t_holder, "t");
+      const T* added =
+          penalty.is_none() ? nullptr : read<T>(penalty, d_, penalty_holder, "penalty");
+      T* mean = reinterpret_cast<T*>(write_array(out, dtype_, Shape{d_}, "out"));
+      without_gil([&] {
+        bits =
+            parts.chosen.mean_of_messages(compressor, {seed, round, purpose}, plus, minus,
+                                          static_cast<T>(share), added, threads_, mean);
+      });
+    });
+    return bits;
   }
 
  private:
@@ -145,7 +160,9 @@ void bind_worker_entries(nb::module_& m) {
       .def_prop_ro("has_patterns", &WorkerEntries::has_patterns)
       .def("products", &WorkerEntries::products, "x"_a, "out"_a)
       .def("entries", &WorkerEntries::entries, "starts"_a, "indices"_a, "s"_a, "t"_a.none(),
-           "share"_a, "out"_a);
+           "share"_a, "out"_a)
+      .def("mean_of_messages", &WorkerEntries::mean_of_messages, "compressor"_a, "seed"_a,
+           "round"_a, "purpose"_a, "s"_a, "t"_a, "share"_a, "penalty"_a.none(), "out"_a);
 }
 
 }  // namespace buropt

@@ -114,6 +114,14 @@ class Compressor {
   }
 };
 
+/// Refuses the vectors of n workers where a compressor is for another number.
+inline void check_workers(const Compressor& compressor, std::size_t n, const char* where) {
+  const std::uint32_t together = compressor.n_workers();
+  if (together == 0 || n == together) return;
+  raise(ErrorKind::value, "%s: it is for %u workers, got the vectors of %zu; write n_workers=%zu",
+        where, together, n, n);
+}
+
 /// Gives both number types to a class whose templates compress_row, encode_row and decode_row work
 /// for either.
 template <class Derived, class Base = Compressor>

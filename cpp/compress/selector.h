@@ -87,6 +87,11 @@ class Selector : public ForFloats<Selector> {
   virtual bool is_blind() const noexcept = 0;
 
   template <class T>
+  std::int64_t message_bits(std::uint32_t n_kept, std::uint32_t d) const {
+    return place_bits(n_kept, d) + std::int64_t{n_kept} * kValueBits<T>;
+  }
+
+  template <class T>
   std::int64_t compress_row(std::span<const T> x, const Draw& draw, Scratch& scratch,
                             std::span<T> out) const {
     const auto d = static_cast<std::uint32_t>(x.size());
@@ -101,7 +106,7 @@ class Selector : public ForFloats<Selector> {
         out[i] = scaled(x[i], factor);
       }
     }
-    return message_bits<T>(kept, d);
+    return message_bits<T>(kept.size, d);
   }
 
   template <class T>
@@ -109,7 +114,7 @@ class Selector : public ForFloats<Selector> {
     const auto d = static_cast<std::uint32_t>(x.size());
     const Selection kept = select(x, d, draw, scratch);
     const double factor = scale(d);
-    to.reserve(message_bits<T>(kept, d));
+    to.reserve(message_bits<T>(kept.size, d));
     write_places(kept, d, to);
     to.put_values<T>(kept.size, [&](std::size_t j) {
       return scaled(x[kept[static_cast<std::uint32_t>(j)]], factor);
@@ -132,13 +137,35 @@ class Selector : public ForFloats<Selector> {
     if (!kept) refuse<T>(size, "has impossible indices");
     return *kept;
   }
+};
 
- private:
-  template <class T>
-  std::int64_t message_bits(const Selection& kept, std::uint32_t d) const {
-    return place_bits(kept.size, d) + std::int64_t{kept.size} * kValueBits<T>;
+/// Which entries workers 0, ..., n - 1 send, known before their vectors are.
+struct Choice {
+  std::vector<std::int64_t> starts;   ///< (n + 1,): worker i has starts[i] to starts[i + 1] - 1
+  std::vector<std::int64_t> indices;  ///< ascending for each worker
+
+  /// Of a selector that is blind, fits d and is for n workers.
+  static Choice of(const Selector& selector, std::uint32_t d, std::uint32_t n,
+                   const RandomKey& key) {
+    Choice result{{0}, {}};
+    Scratch scratch;
+    for (std::uint32_t worker = 0; worker < n; ++worker) {
+      const Selection kept =
+          selector.select(std::span<const double>(), d, Draw{key, worker}, scratch);
+      for (std::uint32_t j = 0; j < kept.size; ++j) result.indices.push_back(kept[j]);
+      result.starts.push_back(static_cast<std::int64_t>(result.indices.size()));
+    }
+    return result;
   }
 };
+
+/// Refuses a selector by which n workers cannot choose from d entries before these exist.
+inline void check_choice(const Selector& selector, std::uint32_t d, std::size_t n,
+                         const char* where) {
+  if (!selector.is_blind()) raise(ErrorKind::value, "%s: it chooses by the vector", where);
+  selector.check(d);
+  check_workers(selector, n, where);
+}
 
 template <class Rule>
 class SelectorOf final : public Selector {

@@ -52,17 +52,21 @@ class WorkerColumns {
   void entries(std::size_t worker, std::span<const std::int64_t> columns, const T* s, const T* t,
                T* scratch, T* out) const noexcept {
     const std::int64_t low = lowest_[worker];
-    const T* difference = s + low;
-    if (t != nullptr) {  // all at once: the columns meet every row many times
-      for (std::int64_t j = 0; j < spans_[worker]; ++j) scratch[j] = s[low + j] - t[low + j];
-      difference = scratch;
+    const T* plus = s + low;
+    if (t == nullptr) {
+      return sums(worker, columns, [=](std::int64_t j) { return plus[j]; }, out);
     }
-    for (std::size_t k = 0; k < columns.size(); ++k) {
-      if (k + 1 < columns.size()) prefetch(part_of(columns[k + 1], worker));
-      const std::size_t part = part_of(columns[k], worker);
-      out[k] =
-          near_rows_.empty() ? sum(far_rows_, part, difference) : sum(near_rows_, part, difference);
+    const T* minus = t + low;
+    std::int64_t total = 0;
+    for (const std::int64_t c : columns) {
+      prefetch(part_of(c, worker));
+      total += size_of_part(part_of(c, worker));
     }
+    if (2 * total < spans_[worker]) {  // the columns meet few rows
+      return sums(worker, columns, [=](std::int64_t j) { return plus[j] - minus[j]; }, out);
+    }
+    for (std::int64_t j = 0; j < spans_[worker]; ++j) scratch[j] = plus[j] - minus[j];
+    sums(worker, columns, [=](std::int64_t j) { return scratch[j]; }, out);
   }
 
  private:
@@ -102,7 +106,7 @@ class WorkerColumns {
     });
   }
 
-  /// Brings a column that comes soon nearer: chosen columns are in no order.
+  /// Brings a column that comes soon nearer: chosen columns lie apart.
   void prefetch(std::size_t part) const noexcept {
     const auto begin = static_cast<std::size_t>(starts_[part]);
     if (!near_rows_.empty()) __builtin_prefetch(near_rows_.data() + begin);
@@ -110,20 +114,34 @@ class WorkerColumns {
     if (!values_.empty()) __builtin_prefetch(values_.data() + begin);
   }
 
-  template <class Row>
-  T sum(const std::vector<Row>& all_rows, std::size_t part, const T* s) const noexcept {
-    const std::int64_t begin = starts_[part];
-    const std::int64_t count = starts_[part + 1] - begin;
-    const Row* rows = all_rows.data() + begin;
-    return values_.empty() ? sum<false>(rows, nullptr, count, s)
-                           : sum<true>(rows, values_.data() + begin, count, s);
+  std::int64_t size_of_part(std::size_t part) const noexcept {
+    return starts_[part + 1] - starts_[part];
   }
 
-  template <bool has_values, class Row>
-  static T sum(const Row* rows, const T* values, std::int64_t count, const T* s) noexcept {
+  /// f(row less the worker's lowest): what the entries of that row are multiplied by.
+  template <class F>
+  void sums(std::size_t worker, std::span<const std::int64_t> columns, const F& f,
+            T* out) const noexcept {
+    for (std::size_t k = 0; k < columns.size(); ++k) {
+      const std::size_t part = part_of(columns[k], worker);
+      out[k] = near_rows_.empty() ? sum(far_rows_, part, f) : sum(near_rows_, part, f);
+    }
+  }
+
+  template <class Row, class F>
+  T sum(const std::vector<Row>& all_rows, std::size_t part, const F& f) const noexcept {
+    const std::int64_t begin = starts_[part];
+    const std::int64_t count = size_of_part(part);
+    const Row* rows = all_rows.data() + begin;
+    return values_.empty() ? sum<false>(rows, nullptr, count, f)
+                           : sum<true>(rows, values_.data() + begin, count, f);
+  }
+
+  template <bool has_values, class Row, class F>
+  static T sum(const Row* rows, const T* values, std::int64_t count, const F& f) noexcept {
     T lanes[kLanes] = {};
     const auto add = [&](std::int64_t e, std::int64_t lane) {
-      const T term = s[rows[e]];
+      const T term = f(rows[e]);
       lanes[lane] = has_values ? multiply_add(values[e], term, lanes[lane]) : lanes[lane] + term;
     };
     std::int64_t e = 0;
