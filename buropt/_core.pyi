@@ -355,6 +355,8 @@ class WorkerEntries:
 
     def entries(self, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], s: object, t: object | None, share: float, out: object) -> None: ...
 
+    def mean_of_messages(self, compressor: Selector, seed: int, round: int, purpose: int, s: object, t: object, share: float, penalty: object | None, out: object) -> int: ...
+
 class GeneralLoops:
     """Steps of stochastic methods on any compiled loss."""
 

@@ -102,9 +102,9 @@ class WorkerEntries {
   }
 
   /// See ChosenEntries::mean_of_messages.
-  std::int64_t mean_of_messages(const Selector& compressor, std::uint64_t seed,
-                                std::uint64_t round, std::uint32_t purpose, nb::handle s,
-                                nb::handle t, double share, nb::handle penalty, nb::handle out) {
+  std::int64_t mean_of_messages(const Selector& compressor, std::uint64_t seed, std::uint64_t round,
+                                std::uint32_t purpose, nb::handle s, nb::handle t, double share,
+                                nb::handle penalty, nb::handle out) {
     std::int64_t bits = 0;
     visit([&](auto& parts) {
       using T = typename std::remove_cvref_t<decltype(parts)>::Number;
@@ -117,9 +117,8 @@ class WorkerEntries {
           penalty.is_none() ? nullptr : read<T>(penalty, d_, penalty_holder, "penalty");
       T* mean = reinterpret_cast<T*>(write_array(out, dtype_, Shape{d_}, "out"));
       without_gil([&] {
-        bits =
-            parts.chosen.mean_of_messages(compressor, {seed, round, purpose}, plus, minus,
-                                          static_cast<T>(share), added, threads_, mean);
+        bits = parts.chosen.mean_of_messages(compressor, {seed, round, purpose}, plus, minus,
+                                             static_cast<T>(share), added, threads_, mean);
       });
     });
     return bits;

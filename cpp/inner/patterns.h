@@ -47,7 +47,8 @@ class RowPatterns {
       const std::int64_t from = block * kBlock;
       const std::int64_t count = std::min(kBlock, n_ - from);
       for (std::size_t range = 0; range < first_.size(); range += kPieces) {
-        const std::uint64_t* words = words_.data() + static_cast<std::int64_t>(range / kPieces) * n_ + from;
+        const std::uint64_t* words =
+            words_.data() + static_cast<std::int64_t>(range / kPieces) * n_ + from;
         switch (std::min(kPieces, first_.size() - range)) {
           case 1:
             return look_up<1>(range, words, count, table, z + from);
@@ -67,7 +68,7 @@ class RowPatterns {
   static constexpr std::size_t kPieces = 4;         // in a word
   static constexpr int kPieceBits = 16;
   static constexpr std::uint64_t kPieceMask = (1 << kPieceBits) - 1;
-  static constexpr std::int64_t kBlock = 2048;      // rows of a task
+  static constexpr std::int64_t kBlock = 2048;  // rows of a task
 
   /// Pieces begin..end-1 are shorter pieces of their range and one more entry, all in one column.
   struct Run {

@@ -129,8 +129,8 @@ BUROPT_INLINE T exp(T x) noexcept {
 template <Real T>
 BUROPT_INLINE T exp_of_nonpositive(T x) noexcept {
   using C = detail::ExpConstants<Scalar<T>>;
-  // To this number's sum with n the bits of n are added, and 65 more than the exponent's bias, which
-  // is even: halves are rounded as by `nearest_int`.
+  // To this number's sum with n the bits of n are added, and 65 more than the exponent's bias,
+  // which is even: halves are rounded as by `nearest_int`.
   constexpr Scalar<T> kRound = Format<T>::kRound + Scalar<T>(Format<T>::kBias + 65);
   const MaskOf<T> vanishes = x < T(C::kZero);
   const T kept = select(vanishes, T(0), x);
