@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from buropt.checks import number
+
 Array = NDArray[np.floating[Any]]
 
 
@@ -24,12 +26,8 @@ class Psi(ABC):
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, (bool, str)) or not value >= 0 or value == math.inf:
-                raise ValueError(
-                    f"{type(self).__name__}.{field.name} must be a finite number >= 0, "
-                    f"got {value!r}"
-                )
+            name, value = f"{type(self).__name__}.{field.name}", getattr(self, field.name)
+            number(name, value, lambda x: 0 <= x < math.inf, "a finite number >= 0")
 
     @property
     def kernel(self) -> tuple[str, float, float] | None:

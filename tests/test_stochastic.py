@@ -154,12 +154,16 @@ def test_decreasing_steps_are_the_theorems() -> None:
     ("make", "message"),
     [
         (lambda: Decreasing(after=0), r"Decreasing\.after must be a whole number >= 1, got 0"),
+        (lambda: Decreasing(after=2.5), r"Decreasing\.after must be a whole number >= 1, got 2\.5"),  # type: ignore[arg-type]
         (lambda: Cosine(iterations=0), r"Cosine\.iterations"),
         (lambda: Cosine(iterations=3, least=2.0), r"Cosine\.least must be between 0 and 1"),
         (lambda: Decreasing().factor(1), r"Decreasing\.after is not settled"),
         (lambda: SGD(sampling="random"), r"SGD\.sampling must be one of nice, independent, imp"),  # type: ignore[arg-type]
         (lambda: Adam(beta1=1.0), r"Adam\.beta1 must be a number from 0 up to but not including 1"),
         (lambda: Momentum(momentum=-0.1), r"Momentum\.momentum"),
+        (lambda: Momentum(momentum=np.zeros(2)), r"Momentum\.momentum must be .*, got array"),  # type: ignore[arg-type]
+        (lambda: SGD(batch_size=math.inf), r"SGD\.batch_size must be a whole number >= 1, got inf"),  # type: ignore[arg-type]
+        (lambda: SGD(batch_size=[1]), r"SGD\.batch_size must be a whole number >= 1, got \[1\]"),  # type: ignore[arg-type]
         (lambda: SPS(c=0), r"SPS\.c must be a positive number"),
         (lambda: SGD(batch_size=9).theory(synthetic_quadratic(3, 2)), r"more than the 3 samples"),
     ],

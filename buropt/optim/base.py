@@ -26,12 +26,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from buropt.checks import number, whole
 from buropt.compressors import Compressor, Identity
 from buropt.html import facts
 
@@ -149,48 +151,31 @@ class Optimizer(ABC, Generic[S]):
 
     def require_positive(self, *names: str, at_most: float = math.inf) -> None:
         """Make each named hyperparameter a float in (0, at_most], finite, or leave it None."""
-        for name in names:
-            value = getattr(self, name)
-            if value is None:
-                continue
-            number = isinstance(value, (int, float, np.integer, np.floating))
-            if (
-                isinstance(value, bool)
-                or not number
-                or not 0 < value <= at_most
-                or value == math.inf
-            ):
-                upper = "" if at_most == math.inf else f" of at most {at_most:g}"
-                raise ValueError(
-                    f"{type(self).__name__}.{name} must be a positive number{upper}, got {value!r}"
-                )
+        must_be = "a positive number" + ("" if at_most == math.inf else f" of at most {at_most:g}")
+        for name, full, value in self._given(names):
+            checked = number(full, value, lambda x: 0 < x <= at_most and x < math.inf, must_be)
             # A NumPy scalar would promote float32 iterates to float64.
-            object.__setattr__(self, name, float(value))
+            object.__setattr__(self, name, float(checked))
 
     def require_whole(self, *names: str, least: int = 1) -> None:
         """Make each named hyperparameter an int of at least `least`, or leave it None."""
-        for name in names:
-            value = getattr(self, name)
-            if value is None:
-                continue
-            if isinstance(value, (bool, str)) or value != int(value) or value < least:
-                raise ValueError(
-                    f"{type(self).__name__}.{name} must be a whole number >= {least}, got {value!r}"
-                )
-            object.__setattr__(self, name, int(value))
+        for name, full, value in self._given(names):
+            object.__setattr__(self, name, whole(full, value, least))
 
     def require_fraction(self, *names: str) -> None:
         """Make each named hyperparameter a float in [0, 1), or leave it None."""
+        must_be = "a number from 0 up to but not including 1"
+        for name, full, value in self._given(names):
+            object.__setattr__(
+                self, name, float(number(full, value, lambda x: 0 <= x < 1, must_be))
+            )
+
+    def _given(self, names: tuple[str, ...]) -> Iterator[tuple[str, str, object]]:
+        """Those that are not None: name, name with the method's, value."""
         for name in names:
             value = getattr(self, name)
-            if value is None:
-                continue
-            if isinstance(value, (bool, str)) or not 0 <= value < 1:
-                raise ValueError(
-                    f"{type(self).__name__}.{name} must be a number from 0 up to but not including "
-                    f"1, got {value!r}"
-                )
-            object.__setattr__(self, name, float(value))
+            if value is not None:
+                yield name, f"{type(self).__name__}.{name}", value
 
     def require_choice(self, name: str, choices: tuple[str, ...]) -> None:
         """Refuse a word that is none of the choices."""

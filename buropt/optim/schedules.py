@@ -6,6 +6,8 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
+from buropt.checks import number, whole
+
 
 @dataclass(frozen=True)
 class Schedule(ABC):
@@ -48,8 +50,8 @@ class Decreasing(Schedule):
     after: int | None = None
 
     def __post_init__(self) -> None:
-        if self.after is not None and (isinstance(self.after, bool) or not self.after >= 1):
-            raise ValueError(f"Decreasing.after must be a whole number >= 1, got {self.after!r}")
+        if self.after is not None:
+            whole("Decreasing.after", self.after, 1)
 
     def factor(self, k: int) -> float:
         """Return the factor of the class's text."""
@@ -87,12 +89,8 @@ class Cosine(Schedule):
     least: float = 0.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.iterations, bool) or not self.iterations >= 1:
-            raise ValueError(
-                f"Cosine.iterations must be a whole number >= 1, got {self.iterations!r}"
-            )
-        if not 0 <= self.least <= 1:
-            raise ValueError(f"Cosine.least must be between 0 and 1, got {self.least!r}")
+        whole("Cosine.iterations", self.iterations, 1)
+        number("Cosine.least", self.least, lambda x: 0 <= x <= 1, "between 0 and 1")
 
     def factor(self, k: int) -> float:
         """Return least + (1 - least) (1 + cos(pi (k - 1)/iterations)) / 2."""
