@@ -182,3 +182,21 @@ def test_out_cannot_be_written_while_tracing():
 def test_a_mask_cannot_be_differentiated_by():
     with pytest.raises(TraceError, match=r"the argument m is a mask.* Instead: 1.0 \* m"):
         bo.grad(lambda x: bo.grad(lambda m: np.sum(m * 1.0))(x > 0)[0])(X)
+
+
+@pytest.mark.parametrize("transform", [bo.grad, bo.vmap, bo.jacobian])
+def test_an_outer_value_may_stand_on_either_side(transform):
+    """Inner derivatives of constants, with the outer function's value to the left and right."""
+    constants, x = np.ones((2, 3)), np.array([1.0, 2.0, 3.0])
+    inner = {
+        "left": lambda a: np.sum(transform(lambda b: np.sum(a * np.sin(b)))(constants)),
+        "right": lambda a: np.sum(transform(lambda b: np.sum(np.sin(b) * a))(constants)),
+        "deep": lambda a: bo.grad(
+            lambda b: np.sum(transform(lambda c: np.sum(a * (b * np.sin(c))))(constants)) * b
+        )(1.0),
+    }
+    gradients = {name: bo.grad(f)(x) for name, f in inner.items()}
+    np.testing.assert_allclose(gradients["left"], gradients["right"])
+    np.testing.assert_allclose(gradients["deep"], 2 * gradients["right"])
+    for f in inner.values():
+        np.testing.assert_allclose(bo.vmap(f)(np.stack([x, 2 * x]))[1], f(2 * x))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.special
 
 import buropt as bo
 from buropt import _core
@@ -129,6 +130,13 @@ def test_kinds_and_values_are_numpys(k):
 def test_integers_have_one_zero():
     assert evaluate(lambda x, t, m: 1 / -t)[2] == np.inf
     assert evaluate(lambda x, t, m: 1 / (x[1].astype(int) * t[2]))[()] == np.inf
+
+
+def test_what_is_rounded_to_zero_from_below():
+    """scipy.special.round and integers have no -0 there, np.rint has."""
+    assert not evaluate(lambda x, t, m: np.signbit(scipy.special.round(x))).any()
+    assert not evaluate(lambda x, t, m: np.signbit(1.0 * x.astype(int))).any()
+    assert evaluate(lambda x, t, m: np.signbit(np.rint(x)))[1]
 
 
 def test_dtypes_of_tracers():

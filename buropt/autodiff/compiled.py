@@ -160,9 +160,10 @@ class Compiled:
                 return self._run(arguments, args, kwargs, out)
             except ForeignTracerError as error:
                 # The function takes a value from outside that is being traced there.
-                if not error.trace.is_open:
+                around = [trace for trace in error.traces if trace.is_open]
+                if not around:
                     raise
-                trace = error.trace
+                trace = around[0]
         else:
             traced = next(leaf for leaf in arguments.leaves if isinstance(leaf, Tracer))
             trace = recording_of(traced)

@@ -37,13 +37,14 @@ class ForeignTracerError(TraceError):
 
     Attributes
     ----------
-    trace : Trace
-        The recording that it belongs to.
+    traces : tuple of Trace
+        The recording that it belongs to, and the one in which it was used: either may be that of
+        an outer function, as its values may stand on either side of an operator.
     """
 
-    def __init__(self, message: str, trace: Trace) -> None:
+    def __init__(self, message: str, traces: tuple[Trace, Trace]) -> None:
         super().__init__(message)
-        self.trace = trace
+        self.traces = traces
 
 
 class Trace:
@@ -363,7 +364,7 @@ class Trace:
             f"a value traced in {trace.name} is used outside of that recording, where it has no "
             f"meaning. {location(self.name)} Instead: pass it as an argument or return it, and do "
             "not keep traced values in globals or attributes.",
-            trace,
+            (trace, self),
         )
 
 

@@ -109,7 +109,7 @@ def cast(trace: Trace, x: Tracer, kind: Kind) -> Tracer:
     if kind == "f":
         return trace.number(x)
     if x.kind == "f":
-        x = trace.emit("trunc", (x,))
+        x = trace.emit("add", (trace.emit("trunc", (x,)), trace.constant(0.0)))  # -0 becomes 0
     return trace.integer(x)
 
 

@@ -53,6 +53,11 @@ def _log_expit(trace: Trace, x: Tracer) -> Tracer:
     return trace.emit("negative", (trace.emit("logaddexp", (trace.constant(0.0), minus_x)),))
 
 
+def _round(trace: Trace, x: Tracer) -> Tracer:
+    """As `np.rint`, but what is rounded up to 0 is 0 and not -0."""
+    return trace.emit("add", (trace.emit("rint", (x,)), trace.constant(0.0)))
+
+
 def _loggamma(trace: Trace, x: Tracer) -> Tracer:
     """`gammaln` where it is the logarithm of a real number's gamma function, which is positive."""
     nan = trace.constant(math.nan)
@@ -81,6 +86,6 @@ SCIPY_UFUNCS.update(
         "log_expit": _log_expit,
         "loggamma": _loggamma,
         "psi": _member("polygamma", 0),
-        "round": node("rint"),
+        "round": _round,
     }
 )
