@@ -23,11 +23,11 @@ def loss(x: Any, a: Any, b: Any) -> Any:
     return np.logaddexp(0, -b * (a @ x))
 
 
-def categories(n: int, dtype: Any, values: bool = False) -> Any:
-    """Rows of twelve attributes, each of them one of two or three, or missing."""
+def categories(n: int, dtype: Any, values: bool = False, attributes: int = 12) -> Any:
+    """Rows of a few attributes, each of them one of two or three, or missing."""
     rng = np.random.default_rng(0)
     blocks = []
-    for size in 6 * (2, 3):
+    for size in (attributes // 2) * (2, 3):
         block = np.eye(size + 1, dtype=dtype)[rng.integers(-3, size + 1, n).clip(0)][:, :size]
         blocks.append(block * rng.integers(1, 3, (n, 1)) if values else block)
     return sparse.csr_array(np.hstack(blocks), dtype=dtype)
@@ -51,6 +51,20 @@ def test_products_with_repeated_rows(dtype: Any, values: bool) -> None:
     entries.products(x, z)
     np.testing.assert_allclose(z, A @ x, atol=1e-5 if dtype == np.float32 else 1e-13)
     entries_of(A, dtype, threads=3).products(x, same)
+    assert z.tobytes() == same.tobytes()
+
+
+@pytest.mark.parametrize("attributes", [6, 18, 24, 30, 48])
+def test_products_of_rows_with_many_pieces(attributes: int) -> None:
+    """Whatever number of pieces the last word of a row has, and whether it is the only one."""
+    A = categories(9001, np.float64, attributes=attributes)
+    x = np.random.default_rng(1).standard_normal(A.shape[1])
+    z, same = np.empty((2, 9001))
+    entries = entries_of(A)
+    assert entries.has_patterns
+    entries.products(x, z)
+    np.testing.assert_allclose(z, A @ x, atol=1e-12)
+    entries_of(A, threads=2).products(x, same)
     assert z.tobytes() == same.tobytes()
 
 
