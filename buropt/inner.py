@@ -57,6 +57,37 @@ class Lazy(NamedTuple):
         return Lazy(*(part.copy() for part in self))
 
 
+class CoupledLazy(NamedTuple):
+    """MiG's point z and the sum of those of an epoch, lazily; cpp/inner/coupled.h says how.
+
+    Attributes
+    ----------
+    p, q, u : ndarray, shape (dim,)
+        z = a p + b q, and the sum is e u + f p + g q.
+    scales : ndarray of float64, shape (6,)
+        a, b, e, f, g, and the steps since all coordinates were caught up with.
+    """
+
+    p: Array
+    q: Array
+    u: Array
+    scales: NDArray[np.float64]
+
+    @classmethod
+    def at(cls, z: Array, q: Array) -> CoupledLazy:
+        """The state at the begin of an epoch; copies."""
+        return cls(z.copy(), q.copy(), np.zeros_like(z), np.array([1.0, 0, 1, 0, 0, 0]))
+
+    def copy(self) -> CoupledLazy:
+        """A state of its own, for a call to change."""
+        return CoupledLazy(*(part.copy() for part in self))
+
+    def point_and_sum(self) -> tuple[Array, Array]:
+        """What it stands for, (dim,) each."""
+        a, b, e, f, g, _ = self.scales.tolist()
+        return a * self.p + b * self.q, e * self.u + f * self.p + g * self.q
+
+
 class LinearLoops:
     """Inner loops for f(x) = (1/N) sum_j phi(a_j'x, y_j) + (l2/2) |x|^2 + l1 |x|_1.
 

@@ -139,6 +139,7 @@ NEVER_GRADIENT_DESCENT = {
         "sag",
         "katyusha",
         "lkatyusha",
+        "mig",
         "adiana",
         "fednl",
         "fednl_pp",

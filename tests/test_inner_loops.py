@@ -18,7 +18,7 @@ import buropt as bo
 from buropt.budget import Budget, Limits
 from buropt.inner import ridge_weight
 from buropt.loop import Interruption, minimize
-from buropt.optim import LSVRG, PAGE, SAGA, SARAH, SGD, SVRG, Optimizer
+from buropt.optim import LSVRG, PAGE, SAGA, SARAH, SGD, SVRG, Katyusha, LKatyusha, MiG, Optimizer
 from buropt.optim.sampling import proportional, subset
 from buropt.optim.schedules import Decreasing
 from buropt.problems import Problem, logistic, nonconvex_logistic
@@ -65,6 +65,13 @@ METHODS: dict[str, Optimizer[Any]] = {
     "sarah": SARAH(step_size=0.2, m=35),
     "sarah batch random": SARAH(step_size=0.2, m=17, batch_size=5, restart="random"),
     "page": PAGE(step_size=0.2),
+    "katyusha": Katyusha(step_size=0.5, m=35, mu=0.04),
+    "katyusha falling": Katyusha(step_size=0.2, m=35, mu=0),
+    "lkatyusha": LKatyusha(step_size=0.5, theta1=0.4, mu=0.05),
+    "lkatyusha importance": LKatyusha(step_size=0.5, theta1=0.4, mu=0.05, sampling="importance"),
+    "mig": MiG(step_size=0.5, m=35, theta=0.3, mu=0.05),
+    "mig batch": MiG(step_size=0.5, batch_size=4, theta=0.3, mu=0.03),
+    "mig importance falling": MiG(step_size=0.3, mu=0, sampling="importance"),
     "page single": PAGE(step_size=0.2, batch_size=1),
 }
 EVERY = [

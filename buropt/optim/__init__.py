@@ -32,6 +32,7 @@ from buropt.optim.lag import CLAG, LAG
 from buropt.optim.lkatyusha import LKatyusha
 from buropt.optim.lsvrg import LSVRG
 from buropt.optim.marina import Marina
+from buropt.optim.mig import MiG
 from buropt.optim.momentum import Momentum, NesterovSGD
 from buropt.optim.nesterov import Nesterov
 from buropt.optim.newton import Newton
@@ -101,6 +102,7 @@ __all__ = [
     "Katyusha",
     "LKatyusha",
     "Marina",
+    "MiG",
     "Momentum",
     "Nesterov",
     "NesterovSGD",

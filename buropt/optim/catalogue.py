@@ -24,7 +24,7 @@ FAMILIES = {
     ),
     "Variance reduction": (
         *("SVRG", "LSVRG", "SAGA", "SAG", "SARAH", "Spider", "SpiderBoost", "PAGE"),
-        *("Katyusha", "LKatyusha"),
+        *("Katyusha", "LKatyusha", "MiG"),
     ),
     "Coordinates": ("RCD", "SEGA"),
     "Unbiased compression": (

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from buropt.optim.base import Array, FixedStep
+from buropt.optim.compiled import rounds_to_end, rounds_within
+from buropt.optim.coupled import Coupling, averaged, coupled_step, coupled_steps, in_epoch
 from buropt.optim.epochs import is_last
-from buropt.optim.sampling import subset
-from buropt.random import Purpose
+from buropt.optim.sampling import draw, draw_rounds
 
 if TYPE_CHECKING:
+    from buropt.budget import Limits
     from buropt.problems.base import Problem
     from buropt.random import Key
 
@@ -100,32 +102,33 @@ class Katyusha(FixedStep[State]):
         return State(x0, x0, x0, problem.grad(x0), np.zeros_like(x0))
 
     def step(self, problem: Problem, state: State, key: Key) -> State:
+        m, coupling = self._settled(key)
+        y, z = coupled_step(problem, state, coupling, draw(problem, "nice", 1, key))
+        average = averaged(state.average, y, coupling, (key.round - 1) % m)
+        if not is_last(key, m):
+            return State(y, z, state.w, state.full, average)
+        return self._restarted(problem, y, z, average)
+
+    def run(self, problem: Problem, state: State, key: Key, limits: Limits) -> tuple[State, int]:
+        m, coupling = self._settled(key)
+        if not problem.inner.has_general:
+            return super().run(problem, state, key, limits)
+        rounds = min(rounds_within(limits, problem, 2, 1), rounds_to_end(key, m))
+        batch = draw_rounds(problem, "nice", 1, key, rounds)
+        average, points = state.average.copy(), (key.round - 1) % m
+        y, z, done = coupled_steps(problem, state, coupling, batch, limits.seconds, average, points)
+        if rounds_to_end(key, m) == done:
+            return self._restarted(problem, y, z, average), done
+        return State(y, z, state.w, state.full, average), done
+
+    def _settled(self, key: Key) -> tuple[int, Coupling]:
+        """The length of an epoch, and the numbers of this one."""
         if self.m is None or self.mu is None:
             raise self.unsettled("m" if self.m is None else "mu")
-        s, mu = self.gamma, self.mu
-        epoch, i = divmod(key.round - 1, self.m)
-        tau1 = self.tau1
-        if tau1 is None:
-            tau1 = 2 / (epoch + 4)
-            s *= 0.5 / tau1
-        x = tau1 * state.z + TAU2 * state.w + (1 - tau1 - TAU2) * state.y
-        idx = subset(key.fold(Purpose.SAMPLE), problem.n_samples, 1)
+        tau1, s = in_epoch(self.tau1, self.gamma, (key.round - 1) // self.m)
+        return self.m, Coupling(tau1, TAU2, s, self.mu)
+
+    def _restarted(self, problem: Problem, y: Array, z: Array, w: Array) -> State:
         problem.broadcast()
         problem.send_dense()
-        g = problem.sample_grad_difference(x, state.w, idx) + state.full
-        z = problem.prox((state.z + s * mu * x - s * g) / (1 + s * mu), s / (1 + s * mu))
-        y = x + tau1 * (z - state.z)
-        average = state.average + (y - state.average) / total_weight(1 + s * mu, i)
-        if not is_last(key, self.m):
-            return State(y, z, state.w, state.full, average)
-        problem.broadcast()
-        problem.send_dense()
-        return State(y, z, average, problem.grad(average), average)
-
-
-def total_weight(growth: float, i: int) -> float:
-    """(1 + growth + ... + growth^i) / growth^i, without the overflow of its terms."""
-    if growth == 1:
-        return i + 1.0
-    q = 1 / growth
-    return -math.expm1((i + 1) * math.log(q)) / (1 - q)
+        return State(y, z, w, problem.grad(w), w)

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from buropt.optim.base import Array, FixedStep
-from buropt.optim.sampling import subset
+from buropt.optim.compiled import rounds_within, until_coin
+from buropt.optim.coupled import Coupling, coupled_step, coupled_steps
+from buropt.optim.sampling import CORRECTED, Corrected, draw, draw_rounds, largest_smoothness
 from buropt.random import Purpose
 
 if TYPE_CHECKING:
+    from buropt.budget import Limits
     from buropt.problems.base import Problem
     from buropt.random import Key
 
@@ -53,6 +56,9 @@ class LKatyusha(FixedStep[State]):
         In (0, 1/2].
     mu : float, optional
         Strong convexity of f; None: the problem's.
+    sampling : {"nice", "importance"}
+        Uniform, or with probabilities L_j / sum_k L_k; then the mean of the L_j stands for Lmax,
+        which bounds the variance of g in the same way.
 
     Notes
     -----
@@ -67,16 +73,18 @@ class LKatyusha(FixedStep[State]):
     p: float | None = None
     theta1: float | None = None
     mu: float | None = None
+    sampling: Corrected = "nice"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require_positive("p", at_most=1)
         self.require_positive("theta1", at_most=0.5)
         self.require_positive("mu")
+        self.require_choice("sampling", CORRECTED)
 
     def theory(self, problem: Problem) -> LKatyusha:
         self.require_convex(problem)
-        n, L = problem.n_samples, problem.constants.L_sample_max
+        n, L = problem.n_samples, largest_smoothness(problem, self.sampling)
         mu = problem.constants.mu if self.mu is None else self.mu
         if mu == 0:
             raise self.no_theorem("mu = 0; give optimizer.mu, or take optimizer=katyusha")
@@ -90,18 +98,30 @@ class LKatyusha(FixedStep[State]):
         return State(x0, x0, x0, problem.grad(x0))
 
     def step(self, problem: Problem, state: State, key: Key) -> State:
+        p, coupling = self._settled()
+        y, z = coupled_step(problem, state, coupling, draw(problem, self.sampling, 1, key))
+        if key.fold(Purpose.COIN).coin(p):
+            return self._moved(problem, y, z, state.y)
+        return State(y, z, state.w, state.full)
+
+    def run(self, problem: Problem, state: State, key: Key, limits: Limits) -> tuple[State, int]:
+        p, coupling = self._settled()
+        if not problem.inner.has_general:
+            return super().run(problem, state, key, limits)
+        rounds = rounds_within(limits, problem, 2, 1)
+        moves, rounds = until_coin(p, key.fold(Purpose.COIN), rounds)
+        batch = draw_rounds(problem, self.sampling, 1, key, 1 if moves else rounds)
+        y, z, done = coupled_steps(problem, state, coupling, batch, limits.seconds)
+        if moves:
+            return self._moved(problem, y, z, state.y), done
+        return State(y, z, state.w, state.full), done
+
+    def _settled(self) -> tuple[float, Coupling]:
         if self.p is None or self.theta1 is None or self.mu is None:
             raise self.unsettled("theta1")
-        s, mu, theta1 = self.gamma, self.mu, self.theta1
-        x = theta1 * state.z + THETA2 * state.w + (1 - theta1 - THETA2) * state.y
-        idx = subset(key.fold(Purpose.SAMPLE), problem.n_samples, 1)
+        return self.p, Coupling(self.theta1, THETA2, self.gamma, self.mu)
+
+    def _moved(self, problem: Problem, y: Array, z: Array, w: Array) -> State:
         problem.broadcast()
         problem.send_dense()
-        g = problem.sample_grad_difference(x, state.w, idx) + state.full
-        z = (state.z + s * mu * x - s * g) / (1 + s * mu)
-        y = x + theta1 * (z - state.z)
-        if key.fold(Purpose.COIN).coin(self.p):
-            problem.broadcast()
-            problem.send_dense()
-            return State(y, z, state.y, problem.grad(state.y))
-        return State(y, z, state.w, state.full)
+        return State(y, z, w, problem.grad(w))

@@ -110,6 +110,30 @@ class GeneralLoops {
     });
   }
 
+  /// coupling: theta1, theta2, step_size, mu; mean (d,) of the points y, or None, with `points` in
+  /// it.
+  std::int64_t coupled(nb::handle idx, nb::handle weights,
+                       const std::tuple<double, double, double, double>& coupling,
+                       const ProxTuple& prox, nb::handle w, nb::handle full, nb::handle y,
+                       nb::handle z, nb::handle mean, std::int64_t points, double seconds) {
+    return run<std::int64_t>(idx, weights, [&](auto& loops, const ReadSteps& read, auto zero) {
+      using T = decltype(zero);
+      nb::object w_holder, full_holder;
+      const T* snapshot = constant<T>(w, w_holder, "w");
+      const T* gradient = constant<T>(full, full_holder, "full");
+      T *point = vector<T>(y, d_, "y"), *moving = vector<T>(z, d_, "z");
+      const auto [theta1, theta2, step_size, mu] = coupling;
+      const Coupling c{theta1, theta2, step_size, mu};
+      const RunningMean<T> running{mean.is_none() ? nullptr : vector<T>(mean, d_, "mean"),
+                                   1 + step_size * mu, points};
+      return locked([&] {
+        return loops.coupled(read.steps, c, reinterpret_cast<const T*>(read.weights),
+                             prox_from<T>(prox), Deadline(seconds), snapshot, gradient, point,
+                             moving, running);
+      });
+    });
+  }
+
  private:
   template <class R, class F>
   R run(nb::handle idx, nb::handle weights, const F& f) {
@@ -167,7 +191,9 @@ void bind_general_loops(nb::module_& m) {
            "full"_a, "x"_a, "seconds"_a)
       .def("saga", &GeneralLoops::saga, "idx"_a, "weights"_a.none(), "step_size"_a, "prox"_a, "x"_a,
            "table"_a, "mean"_a, "seconds"_a)
-      .def("sarah", &GeneralLoops::sarah, "idx"_a, "step_size"_a, "x"_a, "v"_a, "seconds"_a);
+      .def("sarah", &GeneralLoops::sarah, "idx"_a, "step_size"_a, "x"_a, "v"_a, "seconds"_a)
+      .def("coupled", &GeneralLoops::coupled, "idx"_a, "weights"_a.none(), "coupling"_a, "prox"_a,
+           "w"_a, "full"_a, "y"_a, "z"_a, "mean"_a.none(), "points"_a, "seconds"_a);
   m.def(
       "random_subsets",
       [](std::uint64_t seed, std::uint64_t round, std::uint32_t purpose, std::int64_t n,

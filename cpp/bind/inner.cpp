@@ -9,6 +9,7 @@
 #include "bind/gil.h"
 #include "bind/steps.h"
 #include "bind/topics.h"
+#include "inner/coupled.h"
 #include "inner/lazy.h"
 #include "inner/scaled.h"
 #include "inner/slopes.h"
@@ -92,6 +93,28 @@ class LinearLoops {
       return locked([&] {
         return recursive_steps<T>(model, d_, steps.steps, step_size, l2, *lazy.scales,
                                   Deadline(seconds), lazy.p, lazy.q);
+      });
+    });
+  }
+
+  /// scales (6,): `CoupledScales`.
+  std::int64_t mig(nb::handle idx, nb::handle weights, double theta, double step_size, double mu,
+                   double l2, nb::handle anchor, nb::handle w, nb::handle q, nb::handle p,
+                   nb::handle u, nb::handle scales, double seconds) {
+    static_assert(sizeof(CoupledScales) == 6 * sizeof(double));
+    return run([&](auto& model) {
+      using T = typename std::remove_cvref_t<decltype(model)>::Number;
+      const ReadSteps read(idx, weights, dtype_, samples_);
+      const T* slopes = vector<T>(anchor, samples_.n(), "slopes");
+      const T *snapshot = vector<T>(w, d_, "w"), *constant = vector<T>(q, d_, "q");
+      T *point = vector<T>(p, d_, "p"), *sum = vector<T>(u, d_, "u");
+      auto* numbers =
+          reinterpret_cast<CoupledScales*>(write_array(scales, DType::float64, Shape{6}, "scales"));
+      const CoupledRule rule = CoupledRule::make(theta, step_size, mu, l2);
+      return locked([&] {
+        return coupled_steps<T>(model, d_, read.steps, reinterpret_cast<const T*>(read.weights),
+                                rule, *numbers, Deadline(seconds), slopes, snapshot, constant,
+                                point, sum);
       });
     });
   }
@@ -221,6 +244,8 @@ void bind_inner(nb::module_& m) {
            "table"_a, "p"_a, "q"_a, "scales"_a, "made"_a, "seconds"_a)
       .def("sarah", &LinearLoops::sarah, "idx"_a, "step_size"_a, "l2"_a, "p"_a, "q"_a, "scales"_a,
            "seconds"_a)
+      .def("mig", &LinearLoops::mig, "idx"_a, "weights"_a.none(), "theta"_a, "step_size"_a, "mu"_a,
+           "l2"_a, "anchor"_a, "w"_a, "q"_a, "p"_a, "u"_a, "scales"_a, "seconds"_a)
       .def("point", &LinearLoops::point, "step_size"_a, "l2"_a, "l1"_a, "p"_a, "q"_a, "scales"_a,
            "made"_a, "x"_a)
       .def("point_and_estimate", &LinearLoops::point_and_estimate, "p"_a, "q"_a, "scales"_a, "x"_a,

@@ -39,13 +39,48 @@ struct Prox {
   }
 };
 
+/// How the steps of Katyusha and its kin couple the points y, z and w.
+struct Coupling {
+  double theta1;  ///< weight of z
+  double theta2;  ///< weight of w; y has the rest
+  double step_size;
+  double mu;
+};
+
+/// A mean of the points y of an epoch, of which the later ones have the larger weights.
+template <class T>
+struct RunningMean {
+  T* mean;              ///< nullptr: there is none
+  double growth;        ///< of a weight over the one before
+  std::int64_t points;  ///< points that are in the mean already
+
+  /// (1 + growth + ... + growth^i) / growth^i, without the overflow of its terms.
+  static double total_weight(double growth, std::int64_t i) noexcept {
+    if (growth == 1) return static_cast<double>(i) + 1;
+    const double q = 1 / growth;
+    return -std::expm1(static_cast<double>(i + 1) * std::log(q)) / (1 - q);
+  }
+
+  void add(std::int64_t d, const T* y) noexcept {
+    if (mean == nullptr) return;
+    const auto total = static_cast<T>(total_weight(growth, points++));
+    for (std::int64_t j = 0; j < d; ++j) mean[j] += (y[j] - mean[j]) / total;
+  }
+};
+
 /// Not for several threads at once.
 template <class T>
 class GeneralSteps {
  public:
   /// d: number of parameters; the engine's output is the gradient of the mean of a batch.
   GeneralSteps(const Engine& engine, std::int64_t d, int threads)
-      : engine_(engine), d_(d), threads_(threads), g_(size()), h_(size()), old_(size()) {}
+      : engine_(engine),
+        d_(d),
+        threads_(threads),
+        g_(size()),
+        h_(size()),
+        old_(size()),
+        x_(size()) {}
 
   /// x <- prox(x - step_t grad f_t(x)); weights: one for each listed sample, or nullptr. Returns
   /// the number of steps made before the deadline, at least one.
@@ -99,6 +134,34 @@ class GeneralSteps {
     });
   }
 
+  /// x = theta1 z + theta2 w + (1 - theta1 - theta2) y, g = grad f_t(x) - grad f_t(w) + full,
+  /// z+ = prox((z + step mu x - step g) / (1 + step mu)), y <- x + theta1 (z+ - z).
+  std::int64_t coupled(const Steps& steps, const Coupling& c, const T* weights, const Prox<T>& prox,
+                       const Deadline& deadline, const T* w, const T* full, T* y, T* z,
+                       RunningMean<T> mean) {
+    const double growth = 1 + c.step_size * c.mu;
+    const auto divisor = static_cast<T>(growth);
+    return repeat(steps, deadline, [&](std::int64_t t) {
+      scale(c.theta1, z, x_);
+      scale(c.theta2, w, old_);
+      add(old_, x_.data());
+      scale(1 - c.theta1 - c.theta2, y, old_);
+      add(old_, x_.data());
+      difference(x_.data(), w, steps.of(t), steps.batch, at_step(weights, steps, t));
+      for (std::int64_t j = 0; j < d_; ++j) g_[at(j)] += full[j];
+      std::copy_n(z, d_, old_.data());
+      scale(c.step_size * c.mu, x_.data(), h_);
+      add(h_, z);
+      scale(c.step_size, g_.data(), h_);
+      for (std::int64_t j = 0; j < d_; ++j) z[j] = (z[j] - h_[at(j)]) / divisor;
+      prox.apply(d_, c.step_size / growth, z);
+      for (std::int64_t j = 0; j < d_; ++j) old_[at(j)] = z[j] - old_[at(j)];
+      scale(c.theta1, old_.data(), h_);
+      for (std::int64_t j = 0; j < d_; ++j) y[j] = x_[at(j)] + h_[at(j)];
+      mean.add(d_, y);
+    });
+  }
+
  private:
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
   std::size_t size() const { return at(d_); }
@@ -135,6 +198,16 @@ class GeneralSteps {
     for (std::int64_t j = 0; j < d_; ++j) g_[at(j)] -= h_[at(j)];
   }
 
+  /// out <- factor v. As in `descend`, products and sums are loops of their own.
+  static void scale(double factor, const T* v, std::vector<T>& out) noexcept {
+    const auto c = static_cast<T>(factor);
+    for (std::size_t j = 0; j < out.size(); ++j) out[j] = c * v[j];
+  }
+  /// x += v.
+  static void add(const std::vector<T>& v, T* x) noexcept {
+    for (std::size_t j = 0; j < v.size(); ++j) x[j] += v[j];
+  }
+
   /// x <- prox(x - step g). Products are rounded, zeros signed, as NumPy has them: a loop of its
   /// own leaves nothing to contract.
   void descend(double step_size, const Prox<T>& prox, T* x) noexcept {
@@ -151,6 +224,7 @@ class GeneralSteps {
   std::vector<T> g_;
   std::vector<T> h_;
   std::vector<T> old_;
+  std::vector<T> x_;
 };
 
 }  // namespace buropt
