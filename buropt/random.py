@@ -17,11 +17,13 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buropt import _core
+from buropt._core import Places as Places
 
 _MAX_SEED = 2**64 - 1
 _MAX_ROUND = 2**48 - 1
@@ -169,17 +171,18 @@ class Key:
         _core.random_integers(self.seed, self.round, purpose, low, high - low, out, rounds)
         return out
 
-    def proportional(self, rounds: int, ends: NDArray[np.float64], size: int) -> NDArray[np.int64]:
+    def proportional(self, rounds: int, places: Places, size: int) -> NDArray[np.int64]:
         """Independent i of this and the following rounds, (rounds, size), with probabilities.
 
-        These are proportional to the differences of `ends`, which is the sum of all before and i.
+        These are proportional to the differences of the ends of `places`, of which that of i is the
+        sum of all before and i.
         """
         if size == 1:
-            points = self.uniforms(rounds) * ends[-1]
+            points: NDArray[Any] = self.uniforms(rounds) * places.total
         else:  # the same numbers, of which a round has more than one
-            points = self.integers_of_rounds(rounds, 0, 2**53, size) * (ends[-1] / 2**53)
+            points = self.integers_of_rounds(rounds, 0, 2**53, size) * (places.total / 2**53)
         out = np.empty((rounds, size), _INT64)
-        _core.find_places(ends, points, out)
+        places.find(points, out)
         return out
 
     def uniforms(self, rounds: int) -> NDArray[np.float64]:

@@ -96,8 +96,8 @@ class Draws:
     def integers(self, low: int, high: int, size: int) -> Any:
         return np.resize(np.array(self.numbers, dtype=np.int64), size)
 
-    def proportional(self, rounds: int, ends: Any, size: int) -> Any:
-        return self.subsets(rounds, len(ends), size)
+    def proportional(self, rounds: int, places: Any, size: int) -> Any:
+        return self.subsets(rounds, len(places), size)
 
     def subsets(self, rounds: int, n: int, size: int) -> Any:
         return np.resize(np.array(self.numbers, dtype=np.int64), (rounds, size))

@@ -23,7 +23,7 @@ from buropt.optim.sampling import proportional, subset
 from buropt.optim.schedules import Decreasing
 from buropt.problems import Problem, logistic, nonconvex_logistic
 from buropt.prox import L1, Ball, Box, ElasticNet
-from buropt.random import Key
+from buropt.random import Key, Places
 
 N, D = 30, 12
 
@@ -245,7 +245,7 @@ def test_draws_of_many_rounds(n: int, size: int) -> None:
     integers = key.integers_of_rounds(70, -2, n, size)
     uniforms = key.uniforms(70)
     scores = np.random.default_rng(0).exponential(size=n) ** 4
-    drawn = key.proportional(70, np.cumsum(scores), size)
+    drawn = key.proportional(70, Places(np.cumsum(scores)), size)
     for k in range(70):
         one = key.at(key.round + k)
         np.testing.assert_array_equal(rounds[k], subset(one, n, size))

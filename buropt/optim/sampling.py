@@ -26,11 +26,12 @@ import itertools
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from buropt.random import Purpose
+from buropt.random import Places, Purpose
 
 if TYPE_CHECKING:
     from buropt.problems.base import Problem
@@ -90,10 +91,31 @@ def draw_by_smoothness(
     problem: Problem, batch_size: int, key: Key, rounds: int, uniform: float = 0.0
 ) -> Batch:
     """Independent draws with probabilities (1 - uniform) L_j / sum_k L_k + uniform / N."""
-    scores = smoothness_scores(problem, uniform)
-    idx = key.fold(Purpose.SAMPLE).proportional(rounds, np.cumsum(scores), batch_size)
-    weights = np.mean(scores) / scores[idx]
-    return Batch(idx, weights.astype(problem.x0.dtype))
+    places, weights = _by_smoothness(problem, uniform)
+    idx = key.fold(Purpose.SAMPLE).proportional(rounds, places, batch_size)
+    return Batch(idx, weights[idx])
+
+
+class _BySmoothness(NamedTuple):
+    """What draws in proportion to scores need, and the array of the L_j that it is made of."""
+
+    L_j: NDArray[np.float64]
+    places: Places
+    weights: NDArray[np.floating[Any]]
+
+
+_KNOWN: WeakKeyDictionary[Problem, dict[float, _BySmoothness]] = WeakKeyDictionary()
+
+
+def _by_smoothness(problem: Problem, uniform: float) -> tuple[Places, NDArray[np.floating[Any]]]:
+    """The places of draws, and the weights (n_samples,); kept as long as the problem."""
+    L_j = sample_smoothness(problem)
+    known = _KNOWN.setdefault(problem, {})
+    if uniform not in known or known[uniform].L_j is not L_j:
+        scores = smoothness_scores(problem, uniform)
+        weights = (np.mean(scores) / scores).astype(problem.x0.dtype)
+        known[uniform] = _BySmoothness(L_j, Places(np.cumsum(scores)), weights)
+    return known[uniform].places, known[uniform].weights
 
 
 def smoothness_scores(problem: Problem, uniform: float = 0.0) -> NDArray[np.float64]:

@@ -204,17 +204,26 @@ void bind_general_loops(nb::module_& m) {
       },
       "seed"_a, "round"_a, "purpose"_a, "n"_a, "out"_a,
       "Fill the rows of out with uniform subsets of 0 .. n - 1, one for each round.");
-  m.def(
-      "find_places",
-      [](nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu> ends,
-         nb::ndarray<const double, nb::c_contig, nb::device::cpu> points,
-         nb::ndarray<std::int64_t, nb::c_contig, nb::device::cpu> out) {
-        const nb::gil_scoped_release release;
-        find_places(ends.data(), static_cast<std::int64_t>(ends.size()), points.data(),
-                    static_cast<std::int64_t>(out.size()), out.data());
-      },
-      "ends"_a, "points"_a, "out"_a,
-      "For each point, below the last of the ascending ends, the first i with ends[i] > point.");
+  using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+  nb::class_<Places>(m, "Places", "Ascending ends (n,), among which points are looked up.")
+      .def(
+          "__init__",
+          [](Places* self, const Doubles& ends) {
+            if (ends.size() == 0) raise(ErrorKind::value, "there must be an end");
+            new (self) Places(std::vector<double>(ends.data(), ends.data() + ends.size()));
+          },
+          "ends"_a)
+      .def("__len__", &Places::size)
+      .def_prop_ro("total", &Places::total, "The last of the ends.")
+      .def(
+          "find",
+          [](const Places& self, nb::ndarray<const double, nb::c_contig, nb::device::cpu> points,
+             nb::ndarray<std::int64_t, nb::c_contig, nb::device::cpu> out) {
+            const nb::gil_scoped_release release;
+            self.find(points.data(), static_cast<std::int64_t>(out.size()), out.data());
+          },
+          "points"_a, "out"_a,
+          "For each point, below the total, the first i with ends[i] > point.");
   m.def(
       "random_uniforms",
       [](std::uint64_t seed, std::uint64_t round, std::uint32_t purpose,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/philox.h"
@@ -123,24 +124,43 @@ inline void draw_uniforms(const RandomKey& key, std::int64_t count, double* out)
   }
 }
 
-/// For each point, below the last of the ascending ends, the first i with ends_i > point. A guide
-/// says where to begin, so that the search takes a few steps.
-inline void find_places(const double* ends, std::int64_t n, const double* points,
-                        std::int64_t count, std::int64_t* out) {
-  const double scale = static_cast<double>(n) / ends[n - 1];
-  std::vector<std::int64_t> guide(static_cast<std::size_t>(n) + 1, 0);
-  std::int64_t i = 0;
-  for (std::int64_t b = 0; b <= n; ++b) {
-    // A bucket too low, for the roundings.
-    while (i < n - 1 && ends[i] * scale <= static_cast<double>(b - 1)) ++i;
-    guide[static_cast<std::size_t>(b)] = i;
+/// Finds places among ascending ends. A guide says where to begin, so that a search takes few
+/// steps.
+class Places {
+ public:
+  explicit Places(std::vector<double> ends)
+      : ends_(std::move(ends)),
+        scale_(static_cast<double>(ends_.size()) / ends_.back()),
+        guide_(ends_.size() + 1, 0) {
+    std::int64_t i = 0;
+    for (std::size_t b = 0; b < guide_.size(); ++b) {
+      // A bucket too low, for the roundings.
+      while (i < last() && end(i) * scale_ <= static_cast<double>(b) - 1) ++i;
+      guide_[b] = static_cast<std::int32_t>(i);
+    }
   }
-  for (std::int64_t k = 0; k < count; ++k) {
-    const auto bucket = static_cast<std::size_t>(points[k] * scale);
-    std::int64_t place = guide[std::min(bucket, guide.size() - 1)];
-    while (place < n - 1 && ends[place] <= points[k]) ++place;
-    out[k] = place;
+
+  std::size_t size() const noexcept { return ends_.size(); }
+  /// The last of the ends.
+  double total() const noexcept { return ends_.back(); }
+
+  /// For each point, below the total, the first i with ends_i > point.
+  void find(const double* points, std::int64_t count, std::int64_t* out) const noexcept {
+    for (std::int64_t k = 0; k < count; ++k) {
+      const auto bucket = static_cast<std::size_t>(points[k] * scale_);
+      std::int64_t place = guide_[std::min(bucket, guide_.size() - 1)];
+      while (place < last() && end(place) <= points[k]) ++place;
+      out[k] = place;
+    }
   }
-}
+
+ private:
+  std::int64_t last() const noexcept { return static_cast<std::int64_t>(ends_.size()) - 1; }
+  double end(std::int64_t i) const noexcept { return ends_[static_cast<std::size_t>(i)]; }
+
+  std::vector<double> ends_;
+  double scale_;  ///< buckets for the unit of a point
+  std::vector<std::int32_t> guide_;
+};
 
 }  // namespace buropt
