@@ -15,7 +15,7 @@ from buropt.history import History, Record
 from buropt.random import Key
 
 if TYPE_CHECKING:
-    from buropt.budget import Budget
+    from buropt.budget import Budget, Limits
     from buropt.optim.base import Array, Optimizer
     from buropt.problems.base import Counters, Problem
 
@@ -172,103 +172,147 @@ def minimize(
     -------
     Outcome
     """
-    clock = time.perf_counter
-    counters = problem.counters = (
-        type(problem.counters)() if start is None else replace(start.counters)
-    )
-    n_samples = problem.n_samples
-    f_star = problem.constants.f_star
     history = History() if history is None else history
-
     # What methods ask for, once outside the clock: compiles it, starts threads, faults in memory.
     problem.oracle.worker_values_and_grads(problem.x0)
+    run = _Run(problem, method, budget, seed, log_every)
+    stopped = False
+    ended: str | None = None
     with np.errstate(over="ignore", invalid="ignore"):  # the loop itself looks for inf and nan
-        finite: tuple[Array, Record] | None = None
         if start is None:
-            started = clock()
-            state = method.init(problem, problem.x0, Key(seed, 0))
-            seconds = clock() - started
-            iteration, next_pass = 0, 0.0
+            run.begin()
         else:
-            iteration, seconds, next_pass, state, _, evaluated, finite = start
-            problem.keep_evaluation(evaluated)
-        stopped = False
-        ended: str | None = None
+            run.go_on(start)
         while True:
-            limit = budget.exhausted(
-                iteration, counters.sample_grads / n_samples, counters.bits_up, seconds
-            )
             interrupted = interruption is not None and interruption.signal is not None
-            wanted = interrupted or (checkpoints is not None and checkpoints.due(iteration))
+            wanted = interrupted or (checkpoints is not None and checkpoints.due(run.iteration))
             if checkpoints is not None and wanted and ended is None:
-                checkpoints.save(
-                    Position(
-                        iteration,
-                        seconds,
-                        next_pass,
-                        method.portable(state),
-                        replace(counters),
-                        problem.evaluated,
-                        finite,
-                    )
-                )
-            if log_every is None:
-                due = counters.sample_grads >= next_pass
-            else:
-                due = iteration % log_every == 0
-            if due or limit is not None or interrupted or stopped or ended is not None:
-                next_pass = counters.sample_grads + n_samples
-                f, grad_norm_sq = problem.metrics(state.x)
-                record = Record(
-                    iteration,
-                    f,
-                    None if f_star is None else f - f_star,
-                    grad_norm_sq,
-                    counters.sample_grads / n_samples,
-                    counters.oracle_calls,
-                    counters.bits_up,
-                    counters.bits_down,
-                    seconds,
-                    problem.distance_sq(state.x),
-                )
+                checkpoints.save(run.position())
+            status = run.used_up()
+            if status is None and ended is not None:
+                status = ENDED
+            elif status is None and (stopped or interrupted):
+                status = STOPPED if stopped else INTERRUPTED
+            if status is not None or run.is_due():
+                record = run.measure()
                 unwritable: OSError | None = None
                 try:
                     history.append(record)
                 except OSError as error:
-                    unwritable = error
+                    unwritable, status = error, UNWRITABLE
                 if on_record is not None:
                     on_record(record)
                 if not record.is_finite:
-                    x, last = (state.x, record) if finite is None else finite
+                    x, last = (run.state.x, record) if run.finite is None else run.finite
                     return Outcome(NON_FINITE, x, last)
-                finite = (state.x, record)
-                if unwritable is not None:
-                    return Outcome(UNWRITABLE, state.x, record, unwritable)
-                if budget.converged(grad_norm_sq):
-                    return Outcome(CONVERGED, state.x, record)
-                if limit is not None:
-                    return Outcome(f"budget:{limit}", state.x, record)
-                if ended is not None:
-                    return Outcome(ENDED, state.x, record, message=ended)
-                if interrupted or stopped:
-                    return Outcome(STOPPED if stopped else INTERRUPTED, state.x, record)
-            used = iteration, counters.sample_grads, counters.bits_up, seconds
-            left = budget.left(*used, n_samples)
+                run.finite = (run.state.x, record)
+                if unwritable is None and budget.converged(record.grad_norm_sq):
+                    status = CONVERGED
+                if status is not None:
+                    message = ended if status == ENDED and ended is not None else ""
+                    return Outcome(status, run.state.x, record, unwritable, message)
+            limits = run.limits_to_measurement()
             if callback is not None:
-                left = left.within(iterations=1)
-            elif log_every is not None:
-                left = left.within(iterations=log_every - iteration % log_every)
-            else:
-                left = left.within(sample_grads=next_pass - counters.sample_grads)
+                limits = limits.within(iterations=1)
             if checkpoints is not None:
-                left = left.within(iterations=checkpoints.iterations_left(iteration))
-            started = clock()
-            state, done = method.run(problem, state, Key(seed, iteration + 1), left)
-            seconds += clock() - started
-            iteration += done
-            ended = method.ended(state)
+                limits = limits.within(iterations=checkpoints.iterations_left(run.iteration))
+            ended = run.advance(limits)
             if callback is not None:
                 try:
-                    callback(state.x)
+                    callback(run.state.x)
                 except StopIteration:
                     stopped = True
+
+
+@dataclass
+class _Run:
+    """Where a run stands between two iterations; see `Position`."""
+
+    problem: Problem
+    method: Optimizer[Any]
+    budget: Budget
+    seed: int
+    log_every: int | None
+    iteration: int = 0
+    seconds: float = 0.0
+    next_pass: float = 0.0
+    state: Any = None
+    finite: tuple[Array, Record] | None = None
+
+    def __post_init__(self) -> None:
+        self.n_samples = self.problem.n_samples
+
+    def begin(self) -> None:
+        """Take the method's first state."""
+        self.problem.counters = type(self.problem.counters)()
+        started = time.perf_counter()
+        self.state = self.method.init(self.problem, self.problem.x0, Key(self.seed, 0))
+        self.seconds = time.perf_counter() - started
+
+    def go_on(self, start: Position) -> None:
+        """Stand where another run stood."""
+        self.iteration, self.seconds, self.next_pass, self.state, _, _, self.finite = start
+        self.problem.counters = replace(start.counters)
+        self.problem.keep_evaluation(start.evaluated)
+
+    def position(self) -> Position:
+        """All of it that goes to a file."""
+        return Position(
+            self.iteration,
+            self.seconds,
+            self.next_pass,
+            self.method.portable(self.state),
+            replace(self.problem.counters),
+            self.problem.evaluated,
+            self.finite,
+        )
+
+    def used_up(self) -> str | None:
+        """The status of a run whose budget is used up; None as long as it is not."""
+        counters = self.problem.counters
+        epochs = counters.sample_grads / self.n_samples
+        limit = self.budget.exhausted(self.iteration, epochs, counters.bits_up, self.seconds)
+        return None if limit is None else f"budget:{limit}"
+
+    def is_due(self) -> bool:
+        """Whether it is time to measure."""
+        if self.log_every is None:
+            return self.problem.counters.sample_grads >= self.next_pass
+        return self.iteration % self.log_every == 0
+
+    def measure(self) -> Record:
+        """The record of this iteration."""
+        problem, counters = self.problem, self.problem.counters
+        self.next_pass = counters.sample_grads + self.n_samples
+        f_star = problem.constants.f_star
+        f, grad_norm_sq = problem.metrics(self.state.x)
+        return Record(
+            self.iteration,
+            f,
+            None if f_star is None else f - f_star,
+            grad_norm_sq,
+            counters.sample_grads / self.n_samples,
+            counters.oracle_calls,
+            counters.bits_up,
+            counters.bits_down,
+            self.seconds,
+            problem.distance_sq(self.state.x),
+        )
+
+    def limits_to_measurement(self) -> Limits:
+        """What is left of the budget, at most up to the next measurement."""
+        counters = self.problem.counters
+        used = self.iteration, counters.sample_grads, counters.bits_up, self.seconds
+        left = self.budget.left(*used, self.n_samples)
+        if self.log_every is None:
+            return left.within(sample_grads=self.next_pass - counters.sample_grads)
+        return left.within(iterations=self.log_every - self.iteration % self.log_every)
+
+    def advance(self, limits: Limits) -> str | None:
+        """Iterate, on the clock; the method's reason if it has no further step to take."""
+        started = time.perf_counter()
+        key = Key(self.seed, self.iteration + 1)
+        self.state, done = self.method.run(self.problem, self.state, key, limits)
+        self.seconds += time.perf_counter() - started
+        self.iteration += done
+        return self.method.ended(self.state)
