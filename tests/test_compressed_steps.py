@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,9 +15,22 @@ from methods import Draws, Mask, masks, random_quadratic, run, solution_of, squa
 from buropt.compressors import TopK
 from buropt.optim import DASHA, EF21, EF21BC, EF21HB, EF21PP, EF21SGDM, EF21W, PPMarina, VRDiana
 from buropt.optim.contractive import theta_beta
-from buropt.problems import least_squares
+from buropt.problems import Problem, least_squares
 
 SEEDS = pytest.mark.parametrize("seed", range(4))
+
+
+def dasha_steps(
+    method: DASHA, problem: Problem, rng: np.random.Generator, potential: Callable[[Any], float]
+) -> Iterator[tuple[Any, float]]:
+    """Random states, each with the mean potential after a step, over all masks."""
+    for _ in range(4):
+        x = 2 * rng.standard_normal(3)
+        h_i = problem.worker_grads(x)
+        g_i = h_i + rng.standard_normal((3, 3)) * rng.uniform(0, 3)
+        state: Any = SimpleNamespace(x=x, g=g_i.mean(axis=0), g_i=g_i, h_i=h_i)
+        new = [m.step(problem, state, Draws()) for m in masks(method, problem)]
+        yield state, float(np.mean([potential(s) for s in new]))
 
 
 @SEEDS
@@ -29,20 +43,14 @@ def test_dasha_contracts(seed: int) -> None:
     c1 = 2 * (2 * omega + 1) ** 2 / (6 * omega + 1)
     c2 = 4 * omega * c1 / ((2 * omega + 1) * n)
 
-    def potential(x: Any, g_i: Any, h_i: Any) -> float:
-        error = g_i - h_i
+    def potential(s: Any) -> float:
+        error = s.g_i - s.h_i
         spread = c1 * squared(error.mean(axis=0)) + c2 * squared(error) / n
-        return problem.value(x) - c.f_star + method.gamma / 2 * spread
+        return problem.value(s.x) - c.f_star + method.gamma / 2 * spread
 
-    for _ in range(4):
-        x = 2 * rng.standard_normal(3)
-        h_i = problem.worker_grads(x)
-        g_i = h_i + rng.standard_normal((3, 3)) * rng.uniform(0, 3)
-        state: Any = SimpleNamespace(x=x, g=g_i.mean(axis=0), g_i=g_i, h_i=h_i)
-        new = [m.step(problem, state, Draws()) for m in masks(method, problem)]
-        mean = np.mean([potential(s.x, s.g_i, s.h_i) for s in new])
-        bound = (1 - method.gamma * c.mu) * potential(x, g_i, h_i)
-        assert mean <= bound * (1 + 1e-9)
+    for state, after in dasha_steps(method, problem, rng, potential):
+        bound = (1 - method.gamma * c.mu) * potential(state)
+        assert after <= bound * (1 + 1e-9)
 
 
 @SEEDS
@@ -54,21 +62,15 @@ def test_dasha_descends(seed: int) -> None:
     c1 = (2 * omega + 1) ** 2 / (4 * omega + 1)
     c2 = 2 * omega * a * c1 / n
 
-    def potential(x: Any, g_i: Any, h_i: Any) -> float:
-        error = g_i - h_i
+    def potential(s: Any) -> float:
+        error = s.g_i - s.h_i
         spread = c1 * squared(error.mean(axis=0)) + c2 * squared(error) / n
-        return problem.value(x) + method.gamma / 2 * spread
+        return problem.value(s.x) + method.gamma / 2 * spread
 
-    for _ in range(4):
-        x = 2 * rng.standard_normal(3)
-        h_i = problem.worker_grads(x)
-        g_i = h_i + rng.standard_normal((3, 3)) * rng.uniform(0, 3)
-        state: Any = SimpleNamespace(x=x, g=g_i.mean(axis=0), g_i=g_i, h_i=h_i)
-        new = [m.step(problem, state, Draws()) for m in masks(method, problem)]
-        mean = np.mean([potential(s.x, s.g_i, s.h_i) for s in new])
-        before = potential(x, g_i, h_i)
-        decrease = method.gamma / 2 * squared(problem.grad(x))
-        assert mean <= before - decrease + 1e-9 * abs(before)
+    for state, after in dasha_steps(method, problem, rng, potential):
+        before = potential(state)
+        decrease = method.gamma / 2 * squared(problem.grad(state.x))
+        assert after <= before - decrease + 1e-9 * abs(before)
 
 
 @SEEDS

@@ -17,7 +17,6 @@ from experiments.bench.cases import gpt, mlp, tiny
 from experiments.bench.contest import Build, Case, Contestant
 
 BATCH, HIDDEN = 64, 1024
-SCALAR_PEERS = ("casadi", "heyoka", "micrograd")
 TURNS = 3
 
 
