@@ -13,7 +13,6 @@
 #include "bind/describe.h"
 #include "bind/gil.h"
 #include "bind/topics.h"
-#include "math/step.h"
 
 namespace buropt {
 
@@ -80,6 +79,8 @@ void Evaluator::step(nb::handle x, double step_size, nb::handle idx, nb::handle 
   Batch batch = samples_.pick(idx, idx_holder);
   if (!weights.is_none()) batch.weights = samples_.read_weights(weights, batch, weight_holder);
   refuse_overlap("x", at, bytes(), samples_.sources());
+  const std::int64_t weight_bytes = batch.weights == nullptr ? 0 : batch.count * size_of(dtype_);
+  refuse_overlap("x", at, bytes(), std::array<Source, 1>{{{"weights", batch.weights, weight_bytes}}});
   // Calls of several Python threads use a gradient each; the interpreter's lock guards the list.
   Buffer gradient;
   if (!spare_.empty()) {
@@ -90,12 +91,10 @@ void Evaluator::step(nb::handle x, double step_size, nb::handle idx, nb::handle 
   batch.outputs = {nullptr, gradient.data()};
   const auto run = [&] {
     const std::array<const std::byte*, 1> vectors{at};
-    engine_->run(vectors, scale_of(batch), std::span<const Batch>(&batch, 1), threads_);
-    dispatch(dtype_, [&](auto zero) {
-      using T = decltype(zero);
-      subtract_scaled(dim(), static_cast<T>(step_size), reinterpret_cast<const T*>(gradient.data()),
-                      reinterpret_cast<T*>(at), threads_);
-    });
+    const bool is_float = dtype_ == DType::float32;
+    const double size = is_float ? static_cast<float>(step_size) : step_size;
+    const Step step{at, dim(), size, kGradient};
+    engine_->run(vectors, scale_of(batch), std::span<const Batch>(&batch, 1), threads_, &step);
   };
   if (engine_->is_short(batch.count))
     run();

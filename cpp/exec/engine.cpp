@@ -62,6 +62,7 @@ Engine::Engine(std::shared_ptr<const Graph> graph, std::vector<InputRole> inputs
     irregular_.push_back(is_irregular(csr.row_starts, data_.n_samples));
   }
   find_accumulators();
+  find_steps();
   find_direct_rows();
   for (std::size_t k = 0; k < program_.input_buffers.size(); ++k) {
     if (inputs_[k].kind == InputRole::vector) call_buffers_.push_back(program_.input_buffers[k]);
@@ -201,7 +202,7 @@ std::pair<std::int64_t, std::int64_t> Engine::partition(std::int64_t count) cons
 }
 
 void Engine::run(std::span<const std::byte* const> vectors, double scale,
-                 std::span<const Batch> batches, int threads) const {
+                 std::span<const Batch> batches, int threads, const Step* step) const {
   const bool mine = !in_use_.test_and_set(std::memory_order_acquire);
   struct Release {
     std::atomic_flag* flag;
@@ -212,11 +213,13 @@ void Engine::run(std::span<const std::byte* const> vectors, double scale,
   std::unique_ptr<Workspace> own;
   if (!mine) own = new_workspace();
   Workspace& workspace = mine ? *workspace_ : *own;
+  Run run{vectors, batches, threads, step, workspace};
   if (is_scalar()) {
     for (const Batch& batch : batches) run_scalar(vectors, batch, workspace);
   } else {
-    run_tiles(vectors, scale, batches, threads, workspace);
+    run_tiles(run, scale);
   }
+  if (step != nullptr) finish_step(run);
 }
 
 std::byte* Engine::output(const Batch& batch, std::size_t k) const {

@@ -61,6 +61,15 @@ struct Batch {
   std::vector<std::byte*> outputs;     ///< by vector number of OutputRole
 };
 
+/// A step of gradient descent in place, x -= size * gradient, by a program whose outputs are the
+/// parts of the gradient. The batch's memory for it holds some of them afterwards.
+struct Step {
+  std::byte* x;           ///< the call's only vector
+  std::int64_t dim;       ///< its elements
+  double size;            ///< a number of the program's dtype
+  std::int32_t gradient;  ///< which vector of the batch's outputs
+};
+
 struct SparseCopy;
 
 class Engine {
@@ -81,9 +90,9 @@ class Engine {
   std::size_t n_instructions() const;
 
   /// Evaluates the program on every batch. vectors: pointers in the program's dtype; scale: the
-  /// value of the input of that role. Thread-safe.
+  /// value of the input of that role; step: taken at the end, of a single batch. Thread-safe.
   void run(std::span<const std::byte* const> vectors, double scale, std::span<const Batch> batches,
-           int threads) const;
+           int threads, const Step* step = nullptr) const;
 
   /// The partition of a batch of this many samples: (samples in a tile, slots).
   std::pair<std::int64_t, std::int64_t> partition(std::int64_t count) const;
@@ -102,17 +111,20 @@ class Engine {
     std::int64_t size;    ///< elements
     std::int64_t output;
     bool needs_zeros;  ///< its instruction adds from the first tile on
+    /// Of a batch of up to so many samples, in one tile, it may be subtracted from x at once.
+    std::int64_t step_rows = 0;
   };
 
   std::unique_ptr<Workspace> new_workspace() const;
   void find_accumulators();
+  void find_steps();
+  void finish_step(const Run& run) const;
   void find_direct_rows();
   void find_picked();
   void find_sparse();
   void run_scalar(std::span<const std::byte* const> vectors, const Batch& batch,
                   Workspace& workspace) const;
-  void run_tiles(std::span<const std::byte* const> vectors, double scale,
-                 std::span<const Batch> batches, int threads, Workspace& workspace) const;
+  void run_tiles(Run& run, double scale) const;
   void bind_vectors(const Run& run, double scale) const;
   std::int64_t cut(const Run& run) const;
   void prepare_threads(const Run& run, int members) const;
@@ -139,6 +151,7 @@ class Engine {
   Data data_;
   std::int64_t work_per_sample_ = 0;
   std::vector<Accumulator> accumulators_;
+  std::vector<std::int64_t> step_order_;    ///< accumulators with step_rows, as they lie in x
   std::vector<bool> direct_;                ///< by output: it is made where the caller wants it
   bool all_direct_ = false;                 ///< so is every accumulator
   std::vector<std::int32_t> call_buffers_;  ///< whose addresses change from call to call

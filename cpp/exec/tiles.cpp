@@ -16,15 +16,17 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-void Engine::run_tiles(std::span<const std::byte* const> vectors, double scale,
-                       std::span<const Batch> batches, int threads, Workspace& w) const {
-  Run run{vectors, batches, threads, true, w};
+void Engine::run_tiles(Run& run, double scale) const {
+  Workspace& w = run.workspace;
+  const auto [batches, threads] = std::pair(run.batches, run.threads);
   w.scratch.reserve(at(program_.scratch_bytes * threads));
   bind_vectors(run, scale);
   execute(program_.before, run, {w.buffers.data(), 1, w.scratch.data()});
   if (program_.has_batch()) {
     const std::int64_t tasks = cut(run);
     run.splits = 2 * tasks <= threads;
+    run.is_one_tile_step = run.step != nullptr && run.step->size != 0 && tasks == 1 &&
+                           batches[0].count <= w.tile_rows[0];
     const int members = run.splits ? 1 : static_cast<int>(std::min<std::int64_t>(tasks, threads));
     prepare_threads(run, members);
     const auto work = [&](std::int64_t task, int thread) {
@@ -144,6 +146,9 @@ void Engine::execute(const std::vector<Instruction>& code, const Run& run,
 /// Where a slot of a batch sums up.
 std::byte* Engine::sums(const Run& run, std::int64_t batch, std::int64_t slot,
                         const Accumulator& a) const {
+  if (run.steps_at_once(a)) {
+    return run.step->x + outputs_[at(a.output)].offset * size_of(program_.dtype);
+  }
   if (slot == 0 && a.output >= 0) return output(run.batches[at(batch)], at(a.output));
   const Workspace& w = run.workspace;
   const std::int64_t direct = all_direct_ ? batch + 1 : 0;
@@ -173,9 +178,9 @@ void Engine::run_slot(const Run& run, std::int64_t task, ThreadState& state) con
     const std::int64_t from = tile * rows;
     const std::int64_t n = std::min(rows, batch.count - from);
     bind_rows(run, batch, from, n, state);
-    execute(
-        program_.tile, run,
-        {state.buffers.data(), n, scratch, tile > first, state.picks.data(), state.sparse.data()});
+    execute(program_.tile, run,
+            {state.buffers.data(), n, scratch, tile > first, state.picks.data(),
+             state.sparse.data(), run.is_one_tile_step ? run.step->size : 0});
     if (program_.has_per_sample_output) copy_rows(batch, from, n, state);
   }
 }

@@ -41,9 +41,16 @@ struct Engine::Run {
   std::span<const std::byte* const> vectors;
   std::span<const Batch> batches;
   int threads;
-  /// Instructions are split among the threads; otherwise the slots are.
-  bool splits;
+  const Step* step;  ///< or nullptr
   Workspace& workspace;
+  /// Instructions are split among the threads; otherwise the slots are.
+  bool splits = true;
+  /// The batch is one tile, and a sum that allows it is subtracted from x at once.
+  bool is_one_tile_step = false;
+
+  bool steps_at_once(const Accumulator& a) const {
+    return is_one_tile_step && batches[0].count <= a.step_rows;
+  }
 };
 
 }  // namespace buropt

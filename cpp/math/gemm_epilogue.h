@@ -11,6 +11,9 @@ namespace buropt {
 /// matrix begins i * (name)_row elements after its pointer.
 template <class T>
 struct GemmEpilogue {
+  /// Not 0: x is init - step * product, each rounded, in place of init + product. The inner index
+  /// then has one block.
+  T step = 0;
   /// (n,)
   const T* bias = nullptr;
   /// (m, n)
@@ -23,7 +26,7 @@ struct GemmEpilogue {
   const T* mask = nullptr;
   std::int64_t mask_row = 0;
 
-  bool empty() const noexcept { return !bias && !residual && !relu && !mask; }
+  bool empty() const noexcept { return step == 0 && !bias && !residual && !relu && !mask; }
 };
 
 namespace detail {
@@ -69,7 +72,14 @@ BUROPT_INLINE void finish_block(Lanes<T, Strip::kLanes> (&sum)[kRows][Strip::kPa
     });
   };
   const GemmEpilogue<T>& end = *to.rest;
-  if (to.init != nullptr) add(to.init, to.init_row);
+  if (end.step != 0) {
+    each([&](int i, int q, std::int64_t j) __attribute__((always_inline)) {
+      const V change = multiply_add(sum[i][q], end.step, V{});  // as rounded_product
+      sum[i][q] = load_lanes<T, kLanes>(to.init + i * to.init_row + j) - change;
+    });
+  } else if (to.init != nullptr) {
+    add(to.init, to.init_row);
+  }
   if (end.bias != nullptr) add(end.bias + to.column, 0);
   if (end.residual != nullptr) {
     add(end.residual + to.row * end.residual_row + to.column, end.residual_row);

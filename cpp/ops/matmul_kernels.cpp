@@ -74,7 +74,7 @@ template <class T>
 void multiply_share(const Gemm<T>& g, const Frame& frame) noexcept {
   auto* const scratch = reinterpret_cast<T*>(frame.scratch);
   if (frame.parts == 1) return gemm(g, scratch);
-  const bool by_rows = g.m > g.n || uses_pairs(g);
+  const bool by_rows = g.m > g.n || g.m >= 128 * frame.parts || uses_pairs(g);
   const Share share(by_rows ? g.m : g.n, frame);
   gemm(by_rows ? block_of(g, share.begin, share.size, 0, g.n)
                : block_of(g, 0, g.m, share.begin, share.size),
@@ -157,7 +157,10 @@ void stacked_sum_kernel(const Instruction& s, const Frame& frame) noexcept {
     rows.width = share.size;
     gemv_t(rows, b, c + share.begin, frame.adds);
   } else {
-    multiply_share(product(n.data(), a, b, c, frame.adds), frame);
+    const bool descends = frame.step != 0 && frame.rows <= s.step_rows;
+    Gemm<T> g = product(n.data(), a, b, c, frame.adds || descends);
+    if (descends) g.step = static_cast<T>(frame.step);
+    multiply_share(g, frame);
   }
 }
 
@@ -283,6 +286,7 @@ void choose(const MatmulForm& form, const LowerContext& c, Instruction& s) {
     const bool stacked = ta && !tb;
     s.splits = stacked;
     if (stacked) k *= c.max_rows;
+    if (stacked && form.n > 1) s.step_rows = kGemmBlock / std::max<std::int64_t>(form.k, 1);
     s.run = stacked ? large<T, stacked_sum_kernel<T>> : samples_sum_kernel<T>;
     if (stacked && form.n == 1 && form.k == 1) s.picks = 1;
   } else if (b_batched || (a_batched && ta)) {

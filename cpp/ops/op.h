@@ -77,6 +77,9 @@ struct Frame {
   const std::int64_t* const* picks = nullptr;
   /// By buffer: the same rows without their zeros, as CsrRows, where there is such a copy.
   const std::byte* const* sparse = nullptr;
+  /// Not 0: where step_rows allows it, an instruction subtracts this times its sum from what the
+  /// result holds, instead of writing the sum.
+  double step = 0;
   /// Of an instruction that `splits`: which part of how many this call computes.
   std::int32_t part = 0;
   std::int32_t parts = 1;
@@ -96,6 +99,8 @@ struct Instruction {
   bool batched = false;
   /// Of a sum over the samples: the kernel minds Frame::adds.
   bool starts_sums = false;
+  /// Of a sum over the samples: of up to so many, the kernel minds Frame::step.
+  std::int64_t step_rows = 0;
   /// Any number of threads may each compute a part of the result, with the same bits.
   bool splits = false;
   /// Bits of the operands of which it takes the samples' rows through Frame::picks.
