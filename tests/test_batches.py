@@ -140,6 +140,58 @@ def test_step_is_the_gradient_step(dtype):
             np.testing.assert_array_equal(x, expected)
 
 
+def twice(p, a):
+    """The gradient of W is a sum of two; the first is there before W has been read to the end."""
+    h = np.tanh(p["W"] @ a)
+    return p["v"] @ np.tanh(p["W"] @ h)
+
+
+def with_penalty(p, a):
+    return network(p, a) + np.sum(p["W"] ** 2) + np.sum(p["W"] @ p["v"])
+
+
+def deep(p, a):
+    """The gradient of U is there before W is read."""
+    h = np.tanh(p["W"] @ a)
+    return p["v"] @ np.tanh(p["U"] @ np.tanh(p["X"] @ h))
+
+
+def other_way_round(p, a):
+    """W times matrices of samples, from both sides."""
+    return p["v"] @ np.tanh(p["W"] @ np.outer(a, a) @ p["U"])[:, 0]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("loss", "matrices"),
+    [(twice, "W"), (with_penalty, "W"), (deep, "WUX"), (other_way_round, "WU")],
+)
+def test_step_moves_no_weight_before_its_last_reader(loss, matrices, dtype):
+    rng = np.random.default_rng(4)
+    p = {name: rng.standard_normal((16, 16)) / 4 for name in matrices}
+    p["v"] = rng.standard_normal(16)
+    A, w = rng.standard_normal((300, 16)), rng.uniform(size=300)
+    for threads in (1, 3):
+        f = bo.compile(loss, p, (A,), dtype=dtype, threads=threads)
+        x = f.x0.copy()
+        for idx, weights in ((None, None), ([7], None), (np.arange(33), w[:33]), (None, w)):
+            expected = x - dtype(0.3) * f.grad(x, idx, weights)
+            f.step(x, 0.3, idx, weights)
+            np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-300])
+def test_step_of_next_to_nothing(size):
+    """In float32 both are 0, and 0 times infinity is not a number."""
+    p = {"W": np.ones((4, 3)), "v": np.ones(4)}
+    f = bo.compile(network, p, (np.full((2, 3), np.inf),), dtype=np.float32)
+    x = f.x0.copy()
+    with np.errstate(invalid="ignore"):
+        expected = x - np.float32(size) * f.grad(x)
+    f.step(x, size)
+    np.testing.assert_array_equal(x, expected)
+
+
 def test_step_of_an_oracle_with_weights_and_of_one_without_data():
     A, w = np.array([[1.0, 2.0], [0.5, -1.0]]), np.array([0.25, 3.0])
     f = bo.compile(lambda x, a: (a @ x) ** 2, np.ones(2), (A,), weights=w)

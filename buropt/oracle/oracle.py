@@ -220,7 +220,8 @@ class Oracle(OracleEntries):
     ) -> None:
         """Take a step of (stochastic) gradient descent in place, in one call.
 
-        The same numbers as ``x -= step_size * oracle.grad(x, idx, weights)``.
+        The same numbers as ``x -= step_size * oracle.grad(x, idx, weights)``, but for subnormal
+        ones of float32, which may count as 0.
 
         Parameters
         ----------

@@ -80,7 +80,8 @@ void Evaluator::step(nb::handle x, double step_size, nb::handle idx, nb::handle 
   if (!weights.is_none()) batch.weights = samples_.read_weights(weights, batch, weight_holder);
   refuse_overlap("x", at, bytes(), samples_.sources());
   const std::int64_t weight_bytes = batch.weights == nullptr ? 0 : batch.count * size_of(dtype_);
-  refuse_overlap("x", at, bytes(), std::array<Source, 1>{{{"weights", batch.weights, weight_bytes}}});
+  refuse_overlap("x", at, bytes(),
+                 std::array<Source, 1>{{{"weights", batch.weights, weight_bytes}}});
   // Calls of several Python threads use a gradient each; the interpreter's lock guards the list.
   Buffer gradient;
   if (!spare_.empty()) {

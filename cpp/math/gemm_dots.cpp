@@ -31,6 +31,7 @@ struct DotBlock {
   const T* b;
   std::int64_t ldb;
   std::int64_t columns;
+  const T* ahead;  // k numbers that a later block reads: they are asked for here
   GemmTarget<T> to;
 };
 
@@ -97,6 +98,7 @@ template <class T, int kRows>
   };
   std::int64_t p = 0;
   for (; p + kLanes <= block.k; p += kLanes) {
+    __builtin_prefetch(block.ahead + p, 0, 2);
     add([&](const T* x) __attribute__((always_inline)) { return load_lanes<T, kLanes>(x + p); });
   }
   if (p < block.k) {
@@ -130,7 +132,7 @@ void call_block(std::int64_t rows, const DotBlock<T>& block) noexcept {
 }
 
 // A block of k. Some columns stay in the second level of cache while rows of A, which stay in the
-// first one, pass.
+// first one, pass. Meanwhile the next columns come into that cache, one for each register block.
 template <class T>
 void multiply_block(const Gemm<T>& g, const GemmEpilogue<T>* rest) noexcept {
   constexpr std::int64_t kPanelBytes = 1 << 18;
@@ -146,8 +148,11 @@ void multiply_block(const Gemm<T>& g, const GemmEpilogue<T>* rest) noexcept {
       const GemmTarget<T> row{g.c + i * g.ldc, g.ldc, init, g.init_row, rest, i, 0};
       const std::int64_t step = dot_columns(static_cast<int>(rows));
       for (std::int64_t j = first; j < last; j += step) {
-        call_block<T, kDotRows>(rows, {g.k, g.a + i * g.a_row, g.a_row, g.b + j * g.ldb, g.ldb,
-                                       last - j, row.from_column(j)});
+        const std::int64_t next = last + (j - first) + s;
+        const T* b = g.b + j * g.ldb;
+        const T* ahead = s < step && next < g.n ? g.b + next * g.ldb : b;
+        call_block<T, kDotRows>(
+            rows, {g.k, g.a + i * g.a_row, g.a_row, b, g.ldb, last - j, ahead, row.from_column(j)});
       }
     }
   }

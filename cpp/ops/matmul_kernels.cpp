@@ -68,13 +68,15 @@ struct Share {
   }
 };
 
-/// A product, or the call's share of it: of its rows or of its columns, whichever are more and may
-/// be cut.
+/// A product, or the call's share of it: of its rows if they are many, for then every thread has
+/// memory of its own, such as the weights that it multiplies with in the next call; otherwise of
+/// whichever are more and may be cut.
 template <class T>
 void multiply_share(const Gemm<T>& g, const Frame& frame) noexcept {
   auto* const scratch = reinterpret_cast<T*>(frame.scratch);
   if (frame.parts == 1) return gemm(g, scratch);
-  const bool by_rows = g.m > g.n || g.m >= 128 * frame.parts || uses_pairs(g);
+  constexpr std::int64_t kManyRows = 128;
+  const bool by_rows = g.m > g.n || g.m >= kManyRows * frame.parts || uses_pairs(g);
   const Share share(by_rows ? g.m : g.n, frame);
   gemm(by_rows ? block_of(g, share.begin, share.size, 0, g.n)
                : block_of(g, 0, g.m, share.begin, share.size),

@@ -83,6 +83,7 @@ struct Problem {
         g.init = bias.memory.data();
         break;
     }
+    if (g.init != nullptr && k <= kGemmBlock && random() % 2) g.step = T(0.5);
     if (random() % 2) return;
     if (random() % 2) g.bias = bias.memory.data();
     if (random() % 2) {
@@ -106,6 +107,7 @@ struct Problem {
     for (std::int64_t p = 0; p < g.k; ++p) {
       sum += (a_transposed ? a(p, i) : a(i, p)) * (g.b_transposed ? b(j, p) : b(p, j));
     }
+    if (g.step != 0) sum *= -g.step;
     if (g.init != nullptr) sum += g.init[i * g.init_row + j];
     if (g.bias != nullptr) sum += bias(0, j);
     if (g.residual != nullptr) sum += residual(i, j);
