@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Node = Mapping[str, Any]
 GROUPS = ("data", "problem", "prox", "compressor", "schedule", "optimizer", "logger")
+OVERLAYS = ("budget", "experiment", "sweep")  # whose choices set keys of the whole configuration
 MOST_THREADS = 1024  # far above what is ever used
 NOT_FINITE = (
     "the problem's smoothness constants are not finite: its numbers are too large for their "
@@ -100,13 +101,16 @@ def build(config: Node) -> Experiment:
     ValueError, TypeError, OSError
         For a mistake in the configuration or an unreadable file; the message is one sentence.
     """
+    for group in GROUPS:
+        if config.get(group) and not isinstance(config[group], Mapping):
+            raise ValueError(f"{group} must be settings with a _target_, got {config[group]!r}")
     settings = settings_of(config)
     budget = settings.budget  # a budget that never ends is refused before any work is done
     logger = call(config["logger"], "logger") if config.get("logger") else None
     for group, example in (("optimizer", "gd"), ("problem", "logistic")):
         if not config.get(group):
             raise ValueError(f"{group} is missing: choose one, for example {group}={example}")
-    method: Optimizer[Any] = call(config["optimizer"], "optimizer")
+    method: Optimizer[Any] = made(config, "optimizer", "theory")
     with np.errstate(over="ignore", invalid="ignore"):  # the outcome is looked at
         try:
             problem, data_name = build_problem(config, settings)
@@ -136,10 +140,21 @@ def settings_of(config: Node) -> Settings:
     own = {name: value for name, value in config.items() if name not in GROUPS}
     known = [*GROUPS, *(field.name for field in fields(Settings))]
     for name in own:
+        if name in OVERLAYS:
+            raise ValueError(
+                f"the file of {name}=... must begin with the line '# @package _global_': its keys "
+                "are those of the whole configuration"
+            )
         if name not in known:
             raise ValueError(unknown_key(name, known))
-    if isinstance(own.get("checkpoint"), Mapping):
-        own["checkpoint"] = {"_target_": "buropt.checkpoint.Interval", **own["checkpoint"]}
+    if "checkpoint" in own:
+        every = own["checkpoint"]
+        if not isinstance(every, Mapping):
+            raise ValueError(
+                f"checkpoint={every!r} is no interval: write checkpoint.seconds={every!r}, or null "
+                "there for none"
+            )
+        own["checkpoint"] = {"_target_": "buropt.checkpoint.Interval", **every}
     settings: Settings = call({"_target_": "buropt.build.Settings", **own})
     return settings
 
@@ -163,7 +178,7 @@ def build_problem(config: Node, settings: Settings) -> tuple[Problem, str]:
                 "this problem makes each worker's data itself and has nothing to split: leave out "
                 f"split={settings.split}"
             )
-        problem: Problem = call(config["problem"], "problem")
+        problem: Problem = made(config, "problem", "constants")
         return problem, ""
     if not config.get("data"):
         raise ValueError(
@@ -171,7 +186,7 @@ def build_problem(config: Node, settings: Settings) -> tuple[Problem, str]:
         )
     from buropt.data.split import split_workers  # SciPy comes with it, which --help can do without
 
-    dataset = call(config["data"], "data")
+    dataset = made(config, "data", "A")
     shards = split_workers(
         dataset.y,
         settings.n_workers,
@@ -179,8 +194,17 @@ def build_problem(config: Node, settings: Settings) -> tuple[Problem, str]:
         alpha=settings.dirichlet_alpha,
         seed=settings.seed,
     )
-    problem = call(config["problem"], "problem", A=dataset.A, y=dataset.y, split=shards)
+    problem = made(config, "problem", "constants", A=dataset.A, y=dataset.y, split=shards)
     return problem, dataset.name
+
+
+def made(config: Node, group: str, attribute: str, **given: Any) -> Any:
+    """What a group's choice describes, which must have that attribute."""
+    found = call(config[group], group, **given)
+    if not hasattr(found, attribute):
+        name = config[group]["_target_"]
+        raise ValueError(f"{group}._target_={name} gives no {group}: it returned {found!r}")
+    return found
 
 
 def call(node: Node, where: str = "", **given: Any) -> Any:

@@ -39,7 +39,8 @@ class OccupiedError(ValueError):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(
-            f"{folder} already holds a run: choose another hydra.run.dir or write overwrite=true"
+            f"{folder} already holds a run: choose another hydra.run.dir (hydra.sweep.dir and "
+            "hydra.sweep.subdir for the jobs of a sweep) or write overwrite=true"
         )
 
 

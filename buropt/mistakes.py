@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import hydra
+import yaml
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from buropt.build import GROUPS, unknown_key
+from buropt.build import GROUPS, OVERLAYS, unknown_key
 from buropt.names import nearest
 
 CONFIGS = "pkg://buropt.conf"
-OVERLAYS = ("budget", "experiment", "sweep")
 EXTRAS = {
     "joblib": "'buropt[joblib]'",
     "submitit_local": "'buropt[submitit]'",
@@ -63,7 +63,12 @@ def explain(error: Exception) -> str:
         return no_choice(lists or group_words())
     several = re.match(r"(?:Ambiguous value for argument|Sweep parameters) '(.+?)'", str(error))
     if several:
+        hidden = other_mistake(sys.argv[1:])
+        if hidden is not None:
+            return explain(hidden)
         return f"{several.group(1)} has several values, which makes a sweep: add -m"
+    if "INTERVAL_SWEEP" in str(error):
+        return "interval(...) is for a sweep by Optuna: add sweep=optuna_step_size"
     if str(error).startswith("Error merging override ") and error.__cause__ is not None:
         word = first_line(error).removeprefix("Error merging override ")
         return f"{word} cannot be: {str(error.__cause__).splitlines()[0]}"
@@ -72,9 +77,28 @@ def explain(error: Exception) -> str:
         return not_there(unknown.group(1)) or " ".join(str(error).splitlines()[:2])
     if isinstance(error, (HydraException, OmegaConfBaseException, OSError, ValueError)):
         return first_line(error)
+    if isinstance(error, yaml.YAMLError):  # which says where, in several lines
+        return " ".join(str(error).split())
     where = traceback.extract_tb(error.__traceback__)[-1].name
     said = f"{type(error).__name__} in {where}: {first_line(error)}".removesuffix(": ")
     return f"Hydra cannot use this command line ({said}); HYDRA_FULL_ERROR=1 shows the place"
+
+
+def other_mistake(arguments: list[str]) -> Exception | None:
+    """What is wrong beside several values; Hydra forgets that sweep=joblib makes a sweep then."""
+    words = [word for word in arguments if re.fullmatch(r"[^-][^=]*=[^,()]*", word)]
+    try:
+        composed(words)
+    except (HydraException, OmegaConfBaseException) as error:
+        return error
+    return None
+
+
+def composed(overrides: list[str]) -> DictConfig:
+    """The whole configuration, Hydra's own included, that overrides make."""
+    GlobalHydra.instance().clear()
+    with hydra.initialize_config_module(CONFIGS.removeprefix("pkg://"), version_base="1.3"):
+        return hydra.compose("config", overrides=overrides, return_hydra_config=True)
 
 
 def group_words() -> list[str]:
@@ -100,12 +124,13 @@ def not_there(place: str) -> str:
         there = settings_beside(f"{place}.{given[0]}", sys.argv[1:]) or []
         place = next((f"{place}.{key}" for key in given if key not in there), place)
     while place:  # of compresor.k, it is compresor that does not exist
-        valid = settings_beside(place, sys.argv[1:])
-        if valid and place.rpartition(".")[2] in valid:
+        keys = settings_beside(place, sys.argv[1:])
+        valid = [key for key in keys or () if key != "_target_"]
+        if place.rpartition(".")[2] in valid:
             return f"{place} has no settings below it: write {place}=..."
-        if valid:
+        if keys:
             return unknown_key(place, valid)
-        if valid is not None:
+        if keys is not None:
             return f"{parent(place)} has no settings of its own: add one with +{place}=..."
         place = parent(place)
     return ""
@@ -127,9 +152,10 @@ def unreadable(word: str, reason: str) -> str:
     start = f"cannot read {word!r} on the command line"
     if not equals:
         return f"{start}: write {key}=value"
-    if not value.startswith(("[", "{")) and not re.search(r"['\"\\]|,$", value):
-        return f"{start}: quote the value, twice for the shell: \"{key}='{value}'\""
-    return f"{start}: {reason}"
+    if value.startswith(("[", "{", "'", '"')) or value.endswith(",") or '"' in value:
+        return f"{start}: {reason}"
+    inside = value.replace("'", r"\'")  # a backslash has its own meaning before a quote alone
+    return f"{start}: quote the value, twice for the shell: \"{key}='{inside}'\""
 
 
 def settings_beside(place: str, arguments: list[str]) -> list[str] | None:
@@ -142,16 +168,13 @@ def settings_beside(place: str, arguments: list[str]) -> list[str] | None:
         for item in arguments
         if item.partition("=")[0] in (*GROUPS, *OVERLAYS) or item.startswith("hydra/")
     ]
-    GlobalHydra.instance().clear()
-    with hydra.initialize_config_module(CONFIGS.removeprefix("pkg://"), version_base="1.3"):
-        try:
-            config = hydra.compose("config", overrides=chosen, return_hydra_config=True)
-            node = OmegaConf.select(config, parent(place))
-        except (HydraException, OmegaConfBaseException):
-            return None
-    hidden = ("_target_", "hydra")  # the latter is not a setting of a run
-    is_node = isinstance(node, DictConfig)
-    return [str(key) for key in node if key not in hidden] if is_node else None
+    try:
+        node = OmegaConf.select(composed(chosen), parent(place))
+    except (HydraException, OmegaConfBaseException):
+        return None
+    if not isinstance(node, DictConfig):
+        return None
+    return [str(key) for key in node if key != "hydra"]  # which is not a setting of a run
 
 
 def parent(place: str) -> str:

@@ -130,6 +130,8 @@ def job(config: DictConfig) -> float:
 
     try:
         with usage_errors():
+            if "resume" not in config:
+                raise ValueError("this is no configuration of buropt: begin its defaults: - config")
             if alone and config.resume:
                 config = as_it_was(config, folder)
             paths_from_where_the_command_was_run(config)
@@ -235,7 +237,7 @@ def together(config: DictConfig, folder: Path, words: list[str]) -> DictConfig:
 def paths_from_where_the_command_was_run(config: DictConfig) -> None:
     """Paths are meant as they were typed, wherever the job runs, now or when it is resumed."""
     for name in ("path", "cache"):
-        path = OmegaConf.select(config, f"data.{name}")
+        path = config.data.get(name) if isinstance(config.get("data"), DictConfig) else None
         if isinstance(path, str):
             config.data[name] = to_absolute_path(os.path.expanduser(path))
 

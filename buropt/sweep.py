@@ -23,11 +23,12 @@ from typing import Any, ClassVar, NamedTuple
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, open_dict, read_write
+from omegaconf.errors import OmegaConfBaseException
 
 from buropt import result
 from buropt.checkpoint import SILENT
 from buropt.folder import REFUSED, RESULT, RUN, config_of, finished
-from buropt.monitor import Monitor
+from buropt.monitor import Monitor, read_object
 from buropt.processes import JOBLIB, patient
 
 SWEEP, FAILURES = "sweep.json", ".failed_downloads"
@@ -142,7 +143,8 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except (ValueError, OSError) as error:
-        print(f"buropt: {error}", file=sys.stderr)
+        place = f"{error.full_key}: " if isinstance(error, OmegaConfBaseException) else ""
+        print(f"buropt: {place}{str(error).splitlines()[0]}", file=sys.stderr)
         sys.exit(2)
     except Exception as error:
         traceback.print_exception(error)
@@ -156,10 +158,16 @@ def _kept_if_used(wanted: Path, is_new: bool, trifles: set[str]) -> Iterator[Pat
     A new one gets a number if it was there before.
     """
     made = [place for place in wanted.absolute().parents if not place.exists()]
-    wanted.parent.mkdir(parents=True, exist_ok=True)
     is_there = wanted.exists() and not is_new
-    folder = _new(wanted) if is_new else wanted
-    folder.mkdir(exist_ok=True)
+    try:
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+        folder = _new(wanted) if is_new else wanted
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        places = (wanted, *wanted.parents)
+        no_folder = [at for at in places if os.path.lexists(at) and not at.is_dir()]
+        why = f"{no_folder[0]} is in its way" if no_folder else str(error)
+        raise ValueError(f"the folder {wanted} cannot be made: {why}") from error
     if not is_there:
         made.insert(0, folder.absolute())
     before, place = set(os.listdir(folder)), folder.absolute()  # a job may change the directory
@@ -228,8 +236,8 @@ def _of_a_sweep(config: DictConfig, resume: Any) -> Path:
     root = Path(config.hydra.sweep.dir).parents[1]  # multirun, of multirun/day/time
     found = []
     for path in root.glob(f"*/*/{SWEEP}"):
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if content.get("overrides") == _overrides(config):
+        content = read_object(path)
+        if content is not None and content.get("overrides") == _overrides(config):
             found.append((str(content.get("started")), path.parent))
     if not found:
         raise ValueError(

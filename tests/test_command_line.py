@@ -30,6 +30,10 @@ from buropt import run as app
         (["iteratons=3"], "iteratons is not a setting; did you mean iterations?"),
         (["compresor=topk"], "compresor is not a setting; did you mean compressor?"),
         (["seed=1,2"], "seed=1,2 has several values, which makes a sweep: add -m"),
+        (
+            ["sweep=joblib", "hydra.launcher.n_job=1", "seed=1,2"],
+            "hydra.launcher.n_job is not a setting; did you mean hydra.launcher.n_jobs?",
+        ),
         (["seed=range(3)"], "seed=range(3) has several values, which makes a sweep: add -m"),
         (["budget=epoch"], "budget=epoch is not a choice; did you mean budget=epochs? The choices"),
         (["budget=tol"], "budget=tol is not a choice; did you mean budget=tolerance? The choices"),
@@ -61,6 +65,16 @@ from buropt import run as app
         (["optimizer=scipy_cg", "optimizer.options.a=1"], "optimizer.options has no settings of"),
         (["optimizer@x=gd"], "Could not override 'optimizer@x'. Did you mean to override"),
         (["hydra.run.dir=null"], "hydra.run.dir=null cannot be: field 'hydra.run.dir' is not"),
+        (
+            ["logger=tensorboard", "logger.a=1"],
+            "logger.a is not a setting. The settings here are n",
+        ),
+        (
+            ["hydra.run.dir=it's"],
+            'cannot read "hydra.run.dir=it\'s" on the command line: quote the',
+        ),
+        (["hydra.run.dir=${a}"], "hydra.run.dir: Interpolation key 'a' not found"),
+        (["hydra.run.dir=/dev/null/a"], "the folder /dev/null/a cannot be made: /dev/null is in"),
         (["hydra.verbose=3"], "Hydra cannot use this command line (AssertionError in configure_l"),
     ],
 )
@@ -106,6 +120,33 @@ def test_what_is_named_may_lie_in_the_current_folder(
     with pytest.raises(SystemExit):
         app.main()
     assert "a module is looked for in the current folder" in capsys.readouterr().err
+
+
+def test_mistakes_in_configurations_of_one_s_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words, content, message in (
+        (
+            "--config-name=own",
+            "{a: 1, hydra: {output_subdir: null}}",
+            "this is no configuration of",
+        ),
+        ("data=own", "[1, 2]", "data must be settings with a _target_, got [1, 2]"),
+        ("data=own", "a: {b", "while parsing a flow mapping"),
+        ("experiment=own", "seed: 3", "the file of experiment=... must begin with the line '# @p"),
+        ("optimizer=own", "_target_: os.getcwd", "optimizer._target_=os.getcwd gives no optimizer"),
+    ):
+        file = tmp_path / words.rpartition("=")[0].replace("--config-name", "") / "own.yaml"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(content)
+        monkeypatch.setattr(sys, "argv", ["buropt", "seed=1", f"--config-dir={tmp_path}", words])
+        if "name" in words:
+            sys.argv.remove("seed=1")
+        with pytest.raises(SystemExit) as caught:
+            app.main()
+        assert caught.value.code == 2
+        assert capsys.readouterr().err.startswith(f"buropt: {message}")
 
 
 def test_slurm_without_slurm(

@@ -214,6 +214,7 @@ def test_text_stays_text_where_text_is_meant() -> None:
         (["data.standardize=maybe"], r"data\.standardize must be true or false, got 'maybe'"),
         (["compressor.k=true"], r"compressor\.k must be a number, got True"),
         (["seed=null"], r"seed must not be null"),
+        (["checkpoint=3"], r"checkpoint=3 is no interval: write checkpoint\.seconds=3, or null"),
         (["optimizer.compressor=topk"], r"optimizer\.compressor cannot be 'topk': choose one with"),
         (["optimizer.compressor={k:1}"], r"optimizer\.compressor cannot be {'k': 1}: choose one"),
         (["data=libsvm", "data.path=3"], r"data\.path must be text, got 3: write it as \"'3'\""),
