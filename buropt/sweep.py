@@ -8,6 +8,7 @@ overrides, in the same order, beside the folder that Hydra would make for a new 
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import re
@@ -177,6 +178,7 @@ def _kept_if_used(wanted: Path, is_new: bool, trifles: set[str]) -> Iterator[Pat
         with suppress(OSError):
             written = set(os.listdir(place)) - before
             if written <= trifles:
+                _close_logs(place)
                 for name in written:
                     (place / name).unlink()
                 for parent in made:
@@ -257,6 +259,16 @@ def _of_a_run(folder: Path) -> Path:
 def _is_given(config: DictConfig, kind: str) -> bool:
     """Whether the command line names the folder; any other is only a pattern for new ones."""
     return any(word.startswith(f"hydra.{kind}.dir=") for word in config.hydra.overrides.hydra)
+
+
+def _close_logs(folder: Path) -> None:
+    """Take from the process what would write a line to a folder that is about to go."""
+    root = logging.getLogger()
+    logs = [handler for handler in root.handlers if isinstance(handler, logging.FileHandler)]
+    for handler in logs:
+        if Path(handler.baseFilename).parent == folder:
+            root.removeHandler(handler)
+            handler.close()
 
 
 def _new(wanted: Path) -> Path:
