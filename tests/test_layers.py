@@ -44,10 +44,9 @@ PYTHON_LAYERS = {
     "trace": {"_core", "tree"},
     "autodiff": {"_core", "tree", "trace"},
     "oracle": {
-        *{"_core", "files", "html", "nodes", "oracle_entries", "saving", "trace", "tree"},
+        *{"_core", "files", "html", "nodes", "saving", "trace", "tree"},
         *{"tree_json", "triangle"},
     },
-    "oracle_entries": {"_core", "oracle"},
     "inner": {"_core", "nodes", "oracle"},
     "nodes": {"_core"},
     "triangle": {"_core"},

@@ -1,8 +1,8 @@
 """The compiled oracle: `compile`, and the `Oracle` that it gives.
 
 Start reading at `oracle.py`. What an oracle can be asked is split by topic into `queries`,
-`workers` and `hessians`; `objective` holds the graphs, `data` the samples, and the other modules
-the programs behind the answers.
+`workers`, `hessians` and `entries`; `objective` holds the graphs, `data` the samples, and the other
+modules the programs behind the answers.
 """
 
 from buropt.oracle.oracle import Oracle as Oracle

@@ -19,8 +19,8 @@ from buropt import _core
 from buropt.html import facts
 from buropt.oracle.data import OracleData, check_real, nbytes, read_data, read_shards
 from buropt.oracle.description import Description
+from buropt.oracle.entries import OracleEntries
 from buropt.oracle.objective import Array, Loss, Objective, Parts
-from buropt.oracle_entries import OracleEntries
 from buropt.tree import check_plain, flatten
 
 if TYPE_CHECKING:
