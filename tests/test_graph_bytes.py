@@ -145,6 +145,35 @@ def test_an_unknown_primitive():
     refused(with_payload(data, payload), "'softplux'", "Update buropt")
 
 
+@pytest.mark.parametrize(
+    ("primitive", "attributes"),
+    [
+        ("slice_vjp", {"starts": [4, 2], "shape": [2, 0], "steps": [1, 2]}),
+        ("slice_vjp", {"starts": [0, 0], "shape": [3, 6], "steps": [1, 2**62]}),
+        ("slices_vjp", {"starts": [0, 0], "shape": [4, 6], "steps": [1]}),
+        ("batch_sum", {"leading": [-1]}),
+        ("index_map", {"extents": [0], "strides": [2], "offset": [0]}),
+        ("index_map", {"extents": [2, 2], "strides": [2], "offset": [0]}),
+        ("index_in_slice", {"shape": [3], "starts": [2], "sizes_and_steps": [4]}),
+        ("attention", {"n_heads": [2], "causal": []}),
+        ("cumprod", {"axis": [0], "reverse": [0]}),
+    ],
+)
+def test_attributes_that_are_of_no_array(primitive, attributes):
+    """What a file brings in: a kernel would read what is not there."""
+    b = _core.Builder("float64")
+    with pytest.raises((ValueError, IndexError), match=f"buropt.{primitive}: "):
+        b.emit(primitive, [b.input("x", (3, 6))], attributes)
+
+
+def test_an_instruction_of_programs():
+    b = _core.Builder("float64")
+    attributes = {"transposes": [0, 0], "ending": [0, 0, 0, 0], "shape": [2, 2]}
+    x = b.input("x", (2, 2))
+    graph = b.build([b.emit("matmul_epilogue", [x, x], attributes)], ["y"])
+    refused(graph.to_bytes(), "'matmul_epilogue' is an instruction of programs")
+
+
 def test_a_node_must_have_the_type_that_its_shape_rule_gives():
     data = example().to_bytes()
     payload = data[HEADER:].replace(b"multiply", b"not_equal").replace(b"\x08not", b"\x09not")

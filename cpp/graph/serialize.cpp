@@ -1,65 +1,26 @@
 #include "graph/serialize.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <unordered_map>
 
 #include "base/crc32.h"
 #include "base/error.h"
+#include "graph/encoding.h"
 
 namespace buropt {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "constants are written as they lie");
 
 /// The first byte is not text, and a transfer that changes line ends changes the last ones.
 constexpr std::string_view kSignature("\211BOG\r\n\032\n", 8);
 constexpr std::size_t kHeader = 8 + 4 + 8 + 4;
 
 enum Kind : std::uint8_t { kInput, kConstant, kFirstOp };
-enum Flag : std::uint8_t { kBatched = 1, kCsr = 2 };
 
 // ---- Writing -----------------------------------------------------------------------------------
 
-class Writer {
- public:
-  void byte(std::uint8_t value) { text_.push_back(static_cast<char>(value)); }
-  void number(std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7) byte(static_cast<std::uint8_t>(value | 0x80));
-    byte(static_cast<std::uint8_t>(value));
-  }
-  void count(std::size_t value) { number(value); }
-  void id(std::int64_t value) { number(static_cast<std::uint64_t>(value)); }
-  void integer(std::int64_t value) {
-    const auto bits = static_cast<std::uint64_t>(value);
-    number((bits << 1) ^ (value < 0 ? ~std::uint64_t{0} : 0));
-  }
-  void string(std::string_view value) {
-    count(value.size());
-    text_.append(value);
-  }
-  template <class T>
-  void fixed(T value) {
-    raw(&value, sizeof(value));
-  }
-  void raw(const void* data, std::size_t bytes) {
-    text_.append(static_cast<const char*>(data), bytes);
-  }
-  void type(const Type& type) {
-    byte(static_cast<std::uint8_t>((type.batched ? kBatched : 0) | (type.csr ? kCsr : 0)));
-    count(static_cast<std::size_t>(type.shape.rank()));
-    for (const std::int64_t extent : type.shape) id(extent);
-  }
-
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
-
-void write_payload(const Graph& graph, Writer& w) {
+void write_payload(const Graph& graph, Encoder& w) {
   const DType dtype = graph.nodes.empty() ? DType::float64 : graph.nodes[0].type.dtype;
   w.string(name_of(dtype));
   std::unordered_map<OpId, std::uint64_t> numbers;
@@ -101,100 +62,9 @@ void write_payload(const Graph& graph, Writer& w) {
 
 // ---- Reading -----------------------------------------------------------------------------------
 
-bool is_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i++]);
-    if (lead < 0x80) continue;
-    const int more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
-    if (lead < 0xC2 || lead > 0xF4) return false;
-    std::uint32_t code = lead & (0x3FU >> more);
-    for (int k = 0; k < more; ++k, ++i) {
-      if (i == text.size() || (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return false;
-      code = (code << 6) | (static_cast<unsigned char>(text[i]) & 0x3FU);
-    }
-    const bool is_surrogate = code >= 0xD800 && code < 0xE000;
-    if (is_surrogate || code > 0x10FFFF || (more == 2 && code < 0x800) ||
-        (more == 3 && code < 0x10000)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 bool is_word(char c) {
   return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
-
-/// Names nothing but what it was given; `fail` ends the reading with the one error.
-class Reader {
- public:
-  Reader(std::span<const std::byte> bytes, const std::string& name) : rest_(bytes), name_(name) {}
-
-  [[noreturn]] void fail(const std::string& what) const {
-    raise(ErrorKind::value, "%s does not hold a valid graph: %s. Save it again.", name_.c_str(),
-          what.c_str());
-  }
-
-  std::size_t remaining() const { return rest_.size(); }
-
-  const std::byte* raw(std::size_t bytes) {
-    if (bytes > rest_.size()) fail("it ends too early");
-    const std::byte* data = rest_.data();
-    rest_ = rest_.subspan(bytes);
-    return data;
-  }
-  std::uint64_t number() {
-    std::uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      const auto byte = std::to_integer<std::uint64_t>(*raw(1));
-      if (shift == 63 && byte > 1) break;
-      value |= (byte & 0x7F) << shift;
-      if (byte < 0x80) return value;
-    }
-    fail("a number is longer than 64 bits");
-  }
-  /// A number below the limit.
-  std::uint64_t below(std::uint64_t limit, const char* what) {
-    const std::uint64_t value = number();
-    if (value >= limit) {
-      fail(std::string(what) + " " + std::to_string(value) + " is out of range");
-    }
-    return value;
-  }
-  /// How many things follow, of at least `each` bytes.
-  std::size_t count(std::size_t each = 1) {
-    const std::uint64_t value = number();
-    if (value > rest_.size() / each) fail("it ends too early");
-    return static_cast<std::size_t>(value);
-  }
-  std::int64_t integer() {
-    const std::uint64_t bits = number();
-    return static_cast<std::int64_t>((bits >> 1) ^ ((bits & 1) != 0 ? ~std::uint64_t{0} : 0));
-  }
-  std::string string() {
-    const std::size_t bytes = count();
-    std::string text(reinterpret_cast<const char*>(raw(bytes)), bytes);
-    if (!is_utf8(text) || text.find('\0') != std::string::npos) fail("a name is not text");
-    return text;
-  }
-  Type type(DType dtype) {
-    Type type;
-    type.dtype = dtype;
-    const std::uint64_t flags = below(2 * kCsr, "the flag of a type");
-    type.batched = (flags & kBatched) != 0;
-    type.csr = (flags & kCsr) != 0;
-    for (std::uint64_t rank = below(kMaxRank + 1, "the rank"); rank > 0; --rank) {
-      type.shape.push_back(
-          static_cast<std::int64_t>(below(std::numeric_limits<std::int64_t>::max(), "an extent")));
-    }
-    if (!type.shape.is_sane()) fail("the shape " + type.shape.str() + " is too large");
-    return type;
-  }
-
- private:
-  std::span<const std::byte> rest_;
-  const std::string& name_;
-};
 
 class GraphReader {
  public:
@@ -242,6 +112,9 @@ class GraphReader {
               "%s uses the primitive '%s', which this buropt does not have. Update buropt, or save "
               "the graph with this version.",
               name_.c_str(), primitive.c_str());
+      }
+      if (op(*id).reverse == nullptr && op(*id).expand == nullptr) {
+        r_.fail("'" + primitive + "' is an instruction of programs, not a primitive of graphs");
       }
       ops_.push_back(*id);
     }
@@ -325,7 +198,7 @@ class GraphReader {
     }
   }
 
-  Reader r_;
+  Decoder r_;
   const std::string& name_;
   std::shared_ptr<Graph> graph_;
   DType dtype_ = DType::float64;
@@ -336,10 +209,10 @@ class GraphReader {
 }  // namespace
 
 std::string to_bytes(const Graph& graph) {
-  Writer payload;
+  Encoder payload;
   write_payload(graph, payload);
   const std::string& text = payload.text();
-  Writer file;
+  Encoder file;
   file.raw(kSignature.data(), kSignature.size());
   file.fixed(kGraphFormat);
   file.fixed(static_cast<std::uint64_t>(text.size()));

@@ -21,7 +21,9 @@ AttentionShape shape_of(const Shape& qkv, const Attributes& attributes) {
 Type infer(std::span<const Type> in, const Attributes& attributes) {
   Type out = in[0];
   const std::int64_t heads = attributes[0].at(0);
-  if (in[0].csr || out.shape.rank() != 2 || heads < 1 || out.shape[1] % (3 * heads) != 0) {
+  if (attributes[1].size() != 1) raise(ErrorKind::value, "buropt.attention: causal is not given");
+  if (in[0].csr || out.shape.rank() != 2 || heads < 1 || heads > out.shape[1] ||
+      out.shape[1] % (3 * heads) != 0) {
     raise(ErrorKind::value,
           "buropt.attention: qkv must have shape (T, 3 * C) with C a multiple of n_heads = %lld, "
           "got %s",

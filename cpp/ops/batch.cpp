@@ -17,11 +17,15 @@ int leading_of(const Attributes& attributes) {
 }
 
 Type infer_batch_sum(std::span<const Type> in, const Attributes& attributes) {
-  BUROPT_ASSERT(in[0].batched);
+  const int leading = leading_of(attributes);
+  if (!in[0].batched || leading < 0 || leading > in[0].shape.rank()) {
+    raise(ErrorKind::value, "buropt.batch_sum: a sample of shape %s has no %d axes to sum over",
+          in[0].shape.str().c_str(), leading);
+  }
   Type out = in[0];
   out.batched = false;
   out.shape = Shape();
-  for (int axis = leading_of(attributes); axis < in[0].shape.rank(); ++axis) {
+  for (int axis = leading; axis < in[0].shape.rank(); ++axis) {
     out.shape.push_back(in[0].shape[axis]);
   }
   return out;

@@ -6,14 +6,38 @@
 //     an array of these extents
 //   index_in_slice {shape}, {starts}, {sizes, steps}
 //     the place in slice(array of that shape) of what has the place x in the array; -1 outside
-#include <cmath>
+#include <algorithm>
 
 #include "ops/families.h"
 
 namespace buropt {
 namespace {
 
-Type infer(std::span<const Type> in, const Attributes&) { return in[0]; }
+bool are_positive(const std::vector<std::int64_t>& numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [](std::int64_t n) { return n > 0; });
+}
+
+void check(bool valid, const char* name) {
+  if (!valid) raise(ErrorKind::value, "buropt.%s: its attributes are of no array", name);
+}
+
+Type infer_map(std::span<const Type> in, const Attributes& attributes) {
+  const auto& [extents, strides, offset] = attributes.lists;
+  check(strides.size() == extents.size() && offset.size() <= 1 && are_positive(extents),
+        "index_map");
+  return in[0];
+}
+
+Type infer_slice(std::span<const Type> in, const Attributes& attributes) {
+  const auto& [shape, starts, sizes_and_steps] = attributes.lists;
+  const std::size_t rank = shape.size();
+  bool valid = starts.size() == rank && sizes_and_steps.size() == 2 * rank && are_positive(shape);
+  for (std::size_t axis = 0; valid && axis < rank; ++axis) {
+    valid = starts[axis] >= 0 && sizes_and_steps[rank + axis] != 0;
+  }
+  check(valid, "index_in_slice");
+  return in[0];
+}
 
 template <class T, class F>
 void map_places(const Instruction& s, const Frame& frame, F&& place) noexcept {
@@ -66,7 +90,7 @@ void slice_kernel(const Instruction& s, const Frame& frame) noexcept {
   });
 }
 
-Op index_op(std::string_view name, std::string_view doc) {
+Op index_op(std::string_view name, std::string_view doc, decltype(Op::infer) infer) {
   Op op;
   op.name = name;
   op.doc = doc;
@@ -85,7 +109,7 @@ void append(std::vector<std::int64_t>& numbers, const std::vector<std::int64_t>&
 }  // namespace
 
 std::vector<Op> index_ops() {
-  Op map = index_op("index_map", "Places in one array as places in another.");
+  Op map = index_op("index_map", "Places in one array as places in another.", infer_map);
   map.attributes = {"extents", "strides", "offset"};
   map.lower = [](const LowerContext& c, Instruction& s) {
     const auto rank = static_cast<std::int64_t>(c.attributes[0].size());
@@ -95,7 +119,8 @@ std::vector<Op> index_ops() {
     s.run = c.out.dtype == DType::float32 ? map_kernel<float> : map_kernel<double>;
   };
 
-  Op slice = index_op("index_in_slice", "Places in an array as places in a slice of it, or -1.");
+  Op slice = index_op("index_in_slice", "Places in an array as places in a slice of it, or -1.",
+                      infer_slice);
   slice.attributes = {"shape", "starts", "sizes_and_steps"};
   slice.lower = [](const LowerContext& c, Instruction& s) {
     s.numbers = {c.out.size(), static_cast<std::int64_t>(c.attributes[0].size())};

@@ -24,6 +24,10 @@ template <const std::string_view& name>
 Type infer(std::span<const Type> in, const Attributes& attributes) {
   Type out = dense(name, in[0]);
   checked_axis(name, out.shape, attributes[0]);
+  if (attributes[1].size() != 1 || attributes[2].size() != (&name == &kSum ? 0 : 1)) {
+    raise(ErrorKind::value, "buropt.%.*s: a direction is not given", static_cast<int>(name.size()),
+          name.data());
+  }
   for (const Type& type : in) {
     if (!(dense(name, type).shape == out.shape)) {
       raise(ErrorKind::value, "buropt.%.*s: shapes %s and %s differ", static_cast<int>(name.size()),

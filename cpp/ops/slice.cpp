@@ -8,6 +8,10 @@
 namespace buropt {
 namespace {
 
+std::span<const std::int64_t> extents_of(const Shape& shape) {
+  return {shape.begin(), static_cast<std::size_t>(shape.rank())};
+}
+
 /// The view that a slice takes of an array of this shape.
 StridedView slice_view(const Shape& whole, const Shape& part, std::span<const std::int64_t> starts,
                        std::span<const std::int64_t> steps) {
@@ -15,10 +19,35 @@ StridedView slice_view(const Shape& whole, const Shape& part, std::span<const st
   view.extents = part;
   const auto strides = whole.strides();
   for (std::size_t axis = 0; axis < starts.size(); ++axis) {
-    view.offset += starts[axis] * strides[axis];
-    view.strides.push_back(steps[axis] * strides[axis]);
+    // Where there is nothing to reach, starts and steps may be any numbers.
+    if (part.size() > 0) view.offset += starts[axis] * strides[axis];
+    const bool has_steps = part[static_cast<int>(axis)] > 1;
+    view.strides.push_back(has_steps ? steps[axis] * strides[axis] : strides[axis]);
   }
   return view;
+}
+
+/// Whether elements start, start + step, ..., so many of them, lie on an axis.
+bool fits(std::int64_t start, std::int64_t size, std::int64_t step, std::int64_t extent) {
+  if (size < 0 || start < 0 || start >= extent) return size == 0;
+  if (step == 0 || size <= 1) return true;
+  const std::int64_t room =
+      step > 0 ? (extent - 1 - start) / step : start / -std::max(step, -extent);
+  return size - 1 <= room;
+}
+
+/// Raises unless the slice lies in the whole.
+void check_slice(std::string_view name, const Shape& whole, std::span<const std::int64_t> starts,
+                 std::span<const std::int64_t> sizes, std::span<const std::int64_t> steps) {
+  const auto rank = static_cast<std::size_t>(whole.rank());
+  bool valid = starts.size() == rank && sizes.size() == rank && steps.size() == rank;
+  for (std::size_t axis = 0; valid && axis < rank; ++axis) {
+    valid = fits(starts[axis], sizes[axis], steps[axis], whole[static_cast<int>(axis)]);
+  }
+  if (valid) return;
+  raise(ErrorKind::index, "buropt.%.*s: starts %s, sizes %s, steps %s leave the array of shape %s",
+        static_cast<int>(name.size()), name.data(), Shape(starts).str().c_str(),
+        Shape(sizes).str().c_str(), Shape(steps).str().c_str(), whole.str().c_str());
 }
 
 Type infer_slice(std::span<const Type> in, const Attributes& attributes) {
@@ -27,22 +56,8 @@ Type infer_slice(std::span<const Type> in, const Attributes& attributes) {
     raise(ErrorKind::type,
           "buropt.slice: a sparse row only supports products with a vector or matrix (a @ x)");
   }
-  const auto& [starts, sizes, steps] = attributes.lists;
-  const auto rank = static_cast<std::size_t>(in[0].shape.rank());
-  bool valid = starts.size() == rank && sizes.size() == rank && steps.size() == rank;
-  for (std::size_t axis = 0; valid && axis < rank; ++axis) {
-    const std::int64_t extent = in[0].shape[static_cast<int>(axis)];
-    const std::int64_t last = starts[axis] + (sizes[axis] - 1) * steps[axis];
-    valid = sizes[axis] == 0 || (sizes[axis] > 0 && starts[axis] >= 0 && starts[axis] < extent &&
-                                 last >= 0 && last < extent);
-  }
-  if (!valid) {
-    raise(ErrorKind::index,
-          "buropt.slice: starts %s, sizes %s, steps %s leave the array of shape %s",
-          Shape(starts).str().c_str(), Shape(sizes).str().c_str(), Shape(steps).str().c_str(),
-          in[0].shape.str().c_str());
-  }
-  out.shape = Shape(sizes);
+  check_slice("slice", in[0].shape, attributes[0], attributes[1], attributes[2]);
+  out.shape = Shape(attributes[1]);
   return out;
 }
 
@@ -57,6 +72,7 @@ void reverse_slice(Emitter& e, const NodeView& node, NodeId cotangent,
 Type infer_slice_vjp(std::span<const Type> in, const Attributes& attributes) {
   Type out = in[0];
   out.shape = Shape(attributes[1]);
+  check_slice("slice_vjp", out.shape, attributes[0], extents_of(in[0].shape), attributes[2]);
   return out;
 }
 
@@ -141,7 +157,17 @@ Op slices_vjp_op() {
   op.infer = [](std::span<const Type> in, const Attributes& attributes) {
     Type out = in[0];
     out.shape = Shape(attributes[1]);
-    for (const Type& type : in) out.batched = out.batched || type.batched;
+    const std::size_t rank = attributes[1].size();
+    const bool valid =
+        attributes[0].size() == in.size() * rank && attributes[2].size() == in.size() * rank;
+    if (!valid) raise(ErrorKind::index, "buropt.slices_vjp: not a start and a step for each axis");
+    for (std::size_t k = 0; k < in.size(); ++k) {
+      const auto own = [&](int list) {
+        return std::span(attributes[list]).subspan(k * rank, rank);
+      };
+      check_slice("slices_vjp", out.shape, own(0), extents_of(in[k].shape), own(2));
+      out.batched = out.batched || in[k].batched;
+    }
     return out;
   };
   op.linearity = Linearity::jointly;
