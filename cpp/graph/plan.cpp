@@ -348,7 +348,7 @@ class Planner {
     return std::max(size, op(node.op).work(types, node.type, node.attributes));
   }
 
-  std::shared_ptr<const Graph> joined_;
+  /// Of what does not repeat for every sample.
   std::int64_t work_once() const {
     std::int64_t total = 0;
     for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
@@ -358,6 +358,7 @@ class Planner {
     return total;
   }
 
+  std::shared_ptr<const Graph> joined_;
   const Graph& g_;
   std::span<const std::size_t> sparse_;  ///< inputs
   Program p_;

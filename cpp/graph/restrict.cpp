@@ -8,20 +8,16 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <numeric>
 
+#include "graph/places.h"
 #include "graph/transform.h"
 
 namespace buropt {
 namespace {
 
-using Extents = std::vector<std::int64_t>;
-
-Extents extents_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
-
-class Restrict {
+class Restrict : private Places {
  public:
-  explicit Restrict(Builder& builder) : b_(builder) {}
+  explicit Restrict(Builder& builder) : Places(builder) {}
 
   std::vector<NodeId> run(std::span<const NodeId> nodes, std::span<const NodeId> places) {
     for (std::size_t k = 0; k < nodes.size(); ++k) ask(nodes[k], places[k]);
@@ -58,8 +54,6 @@ class Restrict {
   }
   void ask_whole(NodeId node) { pending_[node].whole = true; }
   NodeId at(NodeId node, NodeId places) const { return results_.at({node, places}); }
-
-  std::int64_t count(NodeId places) const { return b_.type(places).size(); }
 
   void visit(NodeId node, Asked asked) {
     const Node view = b_.at(node);  // a copy: emitting moves the nodes
@@ -334,64 +328,6 @@ class Restrict {
     };
   }
 
-  // ---- nodes
-
-  NodeId zero() { return b_.constant(0.0, b_.dtype()); }
-  NodeId reshape(NodeId node, Extents shape) {
-    return b_.emit("reshape", {node}, Attributes(std::move(shape)));
-  }
-  NodeId broadcast(NodeId node, Extents shape) {
-    return b_.emit("broadcast_to", {node}, Attributes(std::move(shape)));
-  }
-  NodeId sum_rows(NodeId matrix) { return b_.emit("sum", {matrix}, Attributes({1}, {0})); }
-
-  /// Places in an array of this shape as places in one with these strides.
-  NodeId map(NodeId places, const Shape& shape, const Extents& strides, std::int64_t offset = 0) {
-    const auto own = shape.strides();
-    bool same = offset == 0;
-    for (int axis = 0; axis < shape.rank(); ++axis) {
-      const auto k = static_cast<std::size_t>(axis);
-      same = same && (shape[axis] == 1 || own[k] == strides[k]);
-    }
-    if (same) return places;
-    return b_.emit("index_map", {places}, Attributes(extents_of(shape), strides, {offset}));
-  }
-
-  /// Every offset with n multiples of a stride added.
-  static Extents spread(const Extents& offsets, std::int64_t n, std::int64_t stride) {
-    Extents result;
-    for (const std::int64_t offset : offsets) {
-      for (std::int64_t i = 0; i < n; ++i) result.push_back(offset + i * stride);
-    }
-    return result;
-  }
-
-  /// For each place, the places at these offsets from it: one flat list.
-  NodeId spread(NodeId places, const Extents& offsets) {
-    if (offsets == Extents{0}) return places;
-    const auto n = static_cast<std::int64_t>(offsets.size());
-    const NodeId steps = dispatch(b_.dtype(), [&](auto number) {
-      using T = decltype(number);
-      const std::vector<T> values(offsets.begin(), offsets.end());
-      return b_.constant(reinterpret_cast<const std::byte*>(values.data()), Shape{1, n});
-    });
-    const NodeId all = b_.emit("add", {reshape(places, {count(places), 1}), steps});
-    return reshape(all, {count(places) * n});
-  }
-
-  /// Strides of an operand in an array that it is broadcast to.
-  static Extents broadcast_strides(const Shape& shape, const Shape& target) {
-    const auto own = shape.strides();
-    Extents strides(static_cast<std::size_t>(target.rank()), 0);
-    const int skip = target.rank() - shape.rank();
-    for (int axis = 0; axis < shape.rank(); ++axis) {
-      if (shape[axis] == 1) continue;
-      strides[static_cast<std::size_t>(axis + skip)] = own[static_cast<std::size_t>(axis)];
-    }
-    return strides;
-  }
-
-  Builder& b_;
   std::map<NodeId, Asked, std::greater<>> pending_;
   std::vector<Answer> answers_;
   std::map<std::pair<NodeId, NodeId>, NodeId> results_;
