@@ -2,29 +2,13 @@
 // 2^(1 - levels), ..., 1/2, 1. omega <= 1/8 + u min(1, u), u = d^(1 / min(p, 2)) 2^(1 - levels).
 #pragma once
 
-#include "compress/random_dithering.h"
+#include "compress/dithering.h"
 
 namespace buropt {
 
-struct NaturalDithering {
+/// levels: at most 255, for 2^-254 is far from subnormal numbers.
+struct NaturalDithering : Dithering {
   static constexpr const char* kName = "NaturalDithering";
-  static constexpr bool kHasHeader = true;
-  static constexpr bool kIsRandom = true;
-
-  std::uint32_t levels;  // at most 255: 2^-254 is far from subnormal numbers
-  Norm norm;
-
-  void check(std::uint32_t) const noexcept {}
-
-  template <class T>
-  std::uint32_t width() const noexcept {
-    return signed_width(levels);
-  }
-
-  template <class T>
-  T header(std::span<const T> x) const noexcept {
-    return norm_of(x, norm);
-  }
 
   /// Between powers of two by random bits added to the mantissa, as by natural compression.
   template <class T>

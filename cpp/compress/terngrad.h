@@ -9,7 +9,7 @@ namespace buropt {
 struct TernGrad : RandomDithering {
   static constexpr const char* kName = "TernGrad";
 
-  TernGrad() noexcept : RandomDithering{1, Norm::inf} {}
+  TernGrad() noexcept : RandomDithering{{1, Norm::inf}} {}
 };
 
 }  // namespace buropt

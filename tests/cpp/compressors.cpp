@@ -71,8 +71,8 @@ class Check {
                                                                  selector(PermK{n}),
                                                                  selector(Bernoulli{0.5, true})};
     const Compressors quantizers{quantizer(NaturalCompression{}),
-                                 quantizer(RandomDithering{levels, Norm::two}),
-                                 quantizer(NaturalDithering{levels, Norm::one}),
+                                 quantizer(RandomDithering{{levels, Norm::two}}),
+                                 quantizer(NaturalDithering{{levels, Norm::one}}),
                                  quantizer(TernGrad{}),
                                  quantizer(Sign{}),
                                  quantizer(ScaledSign{})};
