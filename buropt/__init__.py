@@ -10,8 +10,8 @@ try:
     from buropt import _core as _core
 except ImportError as error:
     raise ImportError(
-        f"buropt in {__path__[0]} has no compiled core ({error}). If this is a source checkout, "
-        "run `pip install -e .` in it, or leave its folder to use an installed buropt."
+        f"buropt in {__path__[0]} cannot load its compiled core ({error}). If this is a source "
+        "checkout, run `pip install -e .` in it, or leave its folder to use an installed buropt."
     ) from error
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

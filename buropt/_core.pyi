@@ -198,6 +198,19 @@ def random_integers(seed: int, round: int, purpose: int, low: int, count: int, o
     Fill out with independent integers, uniform on low .. low + count - 1, count >= 1; an equal part of it from each of the rounds.
     """
 
+def random_subsets(seed: int, round: int, purpose: int, n: int, out: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """
+    Fill the rows of out with uniform subsets of 0 .. n - 1, one for each round.
+    """
+
+def find_places(ends: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], points: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None:
+    """
+    For each point, below the last of the ascending ends, the first i with ends[i] > point.
+    """
+
+def random_uniforms(seed: int, round: int, purpose: int, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """Fill out with the number in [0, 1) of each round."""
+
 class Compressor:
     """A map of vectors, and the message that carries its value."""
 

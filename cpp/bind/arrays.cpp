@@ -84,6 +84,12 @@ void import_numpy() {
   if (_import_array() < 0) throw nb::python_error();
 }
 
+DType dtype_from(const std::string& name) {
+  if (name == "float32") return DType::float32;
+  if (name == "float64") return DType::float64;
+  raise(ErrorKind::type, "buropt computes in float32 or float64, got dtype '%s'", name.c_str());
+}
+
 nb::object numpy_function(const char* name) { return nb::module_::import_("numpy").attr(name); }
 
 nb::object empty_array(const Shape& shape, DType dtype) {
@@ -124,6 +130,12 @@ const std::byte* read_array(nb::handle object, DType dtype, Shape& shape, nb::ob
     }
     return reinterpret_cast<const std::byte*>(data);
   });
+}
+
+void check_shape(const char* argument, const Shape& expected, const Shape& given) {
+  if (given == expected) return;
+  raise(ErrorKind::value, "%s must have shape %s, got %s", argument, expected.str().c_str(),
+        given.str().c_str());
 }
 
 std::byte* write_array(nb::handle object, DType dtype, const Shape& shape, const char* argument) {

@@ -1,8 +1,6 @@
-// Compressors, and the counter-based randomness that they and the methods draw from.
-
+// Compressors: vectors and their messages.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/array.h>
 #include <nanobind/stl/shared_ptr.h>
 
 #include <algorithm>
@@ -12,8 +10,8 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
-#include "base/philox.h"
 #include "bind/arrays.h"
+#include "bind/gil.h"
 #include "bind/topics.h"
 #include "compress/bernoulli.h"
 #include "compress/block_topk.h"
@@ -147,17 +145,18 @@ void compress(const Compressor& compressor, nb::handle x_object, std::uint64_t s
   }
   if (bits.size() != n) raise(ErrorKind::value, "%s: bits must have shape (n_workers,)", where);
 
-  const nb::gil_scoped_release release;
   dispatch(dtype, [&](auto zero) {
     using T = decltype(zero);
     const auto* const from = reinterpret_cast<const T*>(data);
     auto* const to = reinterpret_cast<T*>(out);
-    Scratch scratch;
-    for (std::size_t worker = 0; worker < n; ++worker) {
-      const Draw draw{{seed, round, purpose}, static_cast<std::uint32_t>(worker)};
-      bits.data()[worker] = compressor.compress(std::span<const T>(from + worker * d, d), draw,
-                                                scratch, std::span<T>(to + worker * d, d));
-    }
+    without_gil([&] {
+      Scratch scratch;
+      for (std::size_t worker = 0; worker < n; ++worker) {
+        const Draw draw{{seed, round, purpose}, static_cast<std::uint32_t>(worker)};
+        bits.data()[worker] = compressor.compress(std::span<const T>(from + worker * d, d), draw,
+                                                  scratch, std::span<T>(to + worker * d, d));
+      }
+    });
   });
 }
 
@@ -174,8 +173,7 @@ nb::bytes encode(const Compressor& compressor, nb::handle x_object, std::uint64_
   const Draw draw{{seed, round, purpose}, worker_number(worker, where)};
   check_worker(compressor, draw.worker, where);
   std::vector<std::uint8_t> payload;
-  {
-    const nb::gil_scoped_release release;
+  without_gil([&] {
     BitWriter to;
     Scratch scratch;
     dispatch(dtype, [&](auto zero) {
@@ -183,7 +181,7 @@ nb::bytes encode(const Compressor& compressor, nb::handle x_object, std::uint64_
       compressor.encode(std::span<const T>(static_cast<const T*>(x.data()), d), draw, scratch, to);
     });
     payload = to.finish();
-  }
+  });
   return nb::bytes(payload.data(), payload.size());
 }
 
@@ -199,12 +197,11 @@ void decode(const Compressor& compressor, nb::bytes payload, std::uint64_t seed,
   check_worker(compressor, draw.worker, where);
   BitReader from({reinterpret_cast<const std::uint8_t*>(payload.c_str()), payload.size()});
   bool is_whole = false;
-  {
-    const nb::gil_scoped_release release;
+  without_gil([&] {
     Scratch scratch;
     compressor.decode(from, draw, scratch, std::span<T>(out.data(), d));
     is_whole = from.at_end();
-  }
+  });
   if (is_whole) return;
   raise(ErrorKind::value,
         "%s: the payload goes on after a message of d = %u entries in float%zu; pass the d, dtype "
@@ -221,10 +218,7 @@ nb::tuple choose(const Selector& selector, std::int64_t d, std::int64_t n, std::
   const std::uint32_t n_workers = worker_number(n, where);
   check_choice(selector, size, n_workers, where);
   Choice choice;
-  {
-    const nb::gil_scoped_release release;
-    choice = Choice::of(selector, size, n_workers, {seed, round, purpose});
-  }
+  without_gil([&] { choice = Choice::of(selector, size, n_workers, {seed, round, purpose}); });
   return nb::make_tuple(to_numpy(choice.starts), to_numpy(choice.indices));
 }
 
@@ -315,12 +309,12 @@ void bind_other_compressors(nb::module_& m) {
   m.def("natural_compression", [] { return quantizer(NaturalCompression{}); });
   m.def(
       "random_dithering",
-      [](std::uint32_t levels) { return quantizer(RandomDithering{levels, Norm::two}); },
+      [](std::uint32_t levels) { return quantizer(RandomDithering{{levels, Norm::two}}); },
       "levels"_a);
   m.def("terngrad", [] { return quantizer(TernGrad{}); });
   m.def(
       "natural_dithering",
-      [](std::uint32_t levels, Norm norm) { return quantizer(NaturalDithering{levels, norm}); },
+      [](std::uint32_t levels, Norm norm) { return quantizer(NaturalDithering{{levels, norm}}); },
       "levels"_a, "norm"_a);
   m.def("sign", [] { return quantizer(Sign{}); });
   m.def("scaled_sign", [] { return quantizer(ScaledSign{}); });
@@ -363,39 +357,9 @@ void bind_other_compressors(nb::module_& m) {
       "compressor"_a, "factor"_a);
 }
 
-void bind_random(nb::module_& m) {
-  m.def("philox4x32", &philox4x32, "counter"_a, "key"_a,
-        "One block of Philox4x32-10: four words for a counter of four and a key of two.");
-  m.def(
-      "random_uniform",
-      [](std::uint64_t seed, std::uint64_t round, std::uint32_t purpose) {
-        return RandomStream({seed, round, purpose}, kServer).uniform();
-      },
-      "seed"_a, "round"_a, "purpose"_a, "A number in [0, 1), a multiple of 2**-53.");
-  m.def(
-      "random_integers",
-      [](std::uint64_t seed, std::uint64_t round, std::uint32_t purpose, std::int64_t low,
-         std::uint64_t count, nb::ndarray<std::int64_t, nb::c_contig, nb::device::cpu> out,
-         std::size_t rounds) {
-        const nb::gil_scoped_release release;
-        const std::size_t size = out.size() / rounds;
-        for (std::size_t r = 0; r < rounds; ++r) {
-          RandomStream stream({seed, round + r, purpose}, kServer);
-          for (std::size_t i = 0; i < size; ++i) {
-            out.data()[r * size + i] =
-                static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + stream.below64(count));
-          }
-        }
-      },
-      "seed"_a, "round"_a, "purpose"_a, "low"_a, "count"_a, "out"_a, "rounds"_a = 1,
-      "Fill out with independent integers, uniform on low .. low + count - 1, count >= 1; an equal "
-      "part of it from each of the rounds.");
-}
-
 }  // namespace
 
 void bind_compress(nb::module_& m) {
-  bind_random(m);
   bind_compressors(m);
   bind_selectors(m);
   bind_other_compressors(m);

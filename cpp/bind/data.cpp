@@ -17,6 +17,8 @@
 #include <variant>
 #include <vector>
 
+#include "bind/gil.h"
+#include "bind/topics.h"
 #include "data/libsvm.h"
 
 namespace nb = nanobind;
@@ -46,10 +48,8 @@ using Parsed = std::tuple<Vector<double>, Vector<std::int64_t>, Vector<std::int3
 template <class T>
 Parsed parse(nb::bytes text, const std::string& name, const LibsvmOptions& options) {
   const std::string_view view(text.c_str(), text.size());
-  LibsvmData<T> data = [&] {
-    nb::gil_scoped_release release;
-    return parse_libsvm<T>(view, name, options);
-  }();
+  LibsvmData<T> data;
+  without_gil([&] { data = parse_libsvm<T>(view, name, options); });
   std::optional<Vector<std::int64_t>> query_ids;
   if (options.query_id) query_ids = to_array(std::move(data.query_ids));
   return {to_array(std::move(data.labels)),

@@ -165,10 +165,7 @@ nb::dict Evaluator::describe() const { return buropt::describe(*engine_, n_sampl
 const std::byte* Evaluator::point(nb::handle x, Shape& shape, nb::object& holder,
                                   const char* name) const {
   const std::byte* data = read_array(x, dtype_, shape, holder, name);
-  if (!(shape == x_shape_) && !(shape == Shape{dim()})) {
-    raise(ErrorKind::value, "%s must have shape %s, got %s", name, Shape{dim()}.str().c_str(),
-          shape.str().c_str());
-  }
+  if (!(shape == x_shape_)) check_shape(name, Shape{dim()}, shape);
   return data;
 }
 

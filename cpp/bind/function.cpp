@@ -66,10 +66,7 @@ const std::byte* FunctionProgram::read(nb::handle object, std::size_t k,
   Shape shape;
   nb::object holder;
   const std::byte* data = read_array(object, dtype_, shape, holder, names_[k].c_str());
-  if (!(shape == in_shapes_[k])) {
-    raise(ErrorKind::value, "%s must have shape %s, got %s", names_[k].c_str(),
-          in_shapes_[k].str().c_str(), shape.str().c_str());
-  }
+  check_shape(names_[k].c_str(), in_shapes_[k], shape);
   if (holder.is_valid()) holders.push_back(std::move(holder));
   return data;
 }

@@ -15,7 +15,7 @@ namespace buropt {
 template <class T>
 class Few {
  public:
-  explicit Few(std::size_t n) : many_(n > kFew ? new T[n] : nullptr), n_(n) {}
+  explicit Few(std::size_t n) : many_(n > kFew ? std::make_unique<T[]>(n) : nullptr), n_(n) {}
   T* data() { return many_ ? many_.get() : few_.data(); }
   T& operator[](std::size_t i) { return data()[i]; }
   std::span<T> span() { return {data(), n_}; }

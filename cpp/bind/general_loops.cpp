@@ -12,7 +12,6 @@
 #include "bind/gil.h"
 #include "bind/steps.h"
 #include "bind/topics.h"
-#include "inner/draws.h"
 #include "inner/general.h"
 
 namespace buropt {
@@ -62,7 +61,7 @@ class GeneralLoops {
       if (static_cast<std::int64_t>(step_sizes.size()) != read.steps.count) {
         raise(ErrorKind::value, "step_sizes must have one number a step");
       }
-      T* point = vector<T>(x, d_, "x");
+      T* point = write_as<T>(x, Shape{d_}, "x");
       return locked([&] {
         return loops.sgd(read.steps, step_sizes.data(), reinterpret_cast<const T*>(read.weights),
                          prox_from<T>(prox), Deadline(seconds), point);
@@ -75,9 +74,9 @@ class GeneralLoops {
     return run<std::int64_t>(idx, weights, [&](auto& loops, const ReadSteps& read, auto zero) {
       using T = decltype(zero);
       nb::object w_holder, full_holder;
-      const T* snapshot = constant<T>(w, w_holder, "w");
-      const T* gradient = constant<T>(full, full_holder, "full");
-      T* point = vector<T>(x, d_, "x");
+      const T* snapshot = read_as<T>(w, Shape{d_}, w_holder, "w");
+      const T* gradient = read_as<T>(full, Shape{d_}, full_holder, "full");
+      T* point = write_as<T>(x, Shape{d_}, "x");
       return locked([&] {
         return loops.svrg(read.steps, step_size, reinterpret_cast<const T*>(read.weights),
                           prox_from<T>(prox), Deadline(seconds), snapshot, gradient, point);
@@ -89,9 +88,9 @@ class GeneralLoops {
                     nb::handle x, nb::handle table, nb::handle mean, double seconds) {
     return run<std::int64_t>(idx, weights, [&](auto& loops, const ReadSteps& read, auto zero) {
       using T = decltype(zero);
-      T* point = vector<T>(x, d_, "x");
-      T* average = vector<T>(mean, d_, "mean");
-      T* rows = reinterpret_cast<T*>(write_array(table, dtype_, Shape{samples_.n(), d_}, "table"));
+      T* point = write_as<T>(x, Shape{d_}, "x");
+      T* average = write_as<T>(mean, Shape{d_}, "mean");
+      T* rows = write_as<T>(table, Shape{samples_.n(), d_}, "table");
       return locked([&] {
         return loops.saga(read.steps, step_size, reinterpret_cast<const T*>(read.weights),
                           samples_.n(), prox_from<T>(prox), Deadline(seconds), point, rows,
@@ -103,8 +102,8 @@ class GeneralLoops {
   std::int64_t sarah(nb::handle idx, double step_size, nb::handle x, nb::handle v, double seconds) {
     return run<std::int64_t>(idx, nb::none(), [&](auto& loops, const ReadSteps& read, auto zero) {
       using T = decltype(zero);
-      T* point = vector<T>(x, d_, "x");
-      T* estimate = vector<T>(v, d_, "v");
+      T* point = write_as<T>(x, Shape{d_}, "x");
+      T* estimate = write_as<T>(v, Shape{d_}, "v");
       return locked(
           [&] { return loops.sarah(read.steps, step_size, Deadline(seconds), point, estimate); });
     });
@@ -119,12 +118,12 @@ class GeneralLoops {
     return run<std::int64_t>(idx, weights, [&](auto& loops, const ReadSteps& read, auto zero) {
       using T = decltype(zero);
       nb::object w_holder, full_holder;
-      const T* snapshot = constant<T>(w, w_holder, "w");
-      const T* gradient = constant<T>(full, full_holder, "full");
-      T *point = vector<T>(y, d_, "y"), *moving = vector<T>(z, d_, "z");
+      const T* snapshot = read_as<T>(w, Shape{d_}, w_holder, "w");
+      const T* gradient = read_as<T>(full, Shape{d_}, full_holder, "full");
+      T *point = write_as<T>(y, Shape{d_}, "y"), *moving = write_as<T>(z, Shape{d_}, "z");
       const auto [theta1, theta2, step_size, mu] = coupling;
       const Coupling c{theta1, theta2, step_size, mu};
-      const RunningMean<T> running{mean.is_none() ? nullptr : vector<T>(mean, d_, "mean"),
+      const RunningMean<T> running{mean.is_none() ? nullptr : write_as<T>(mean, Shape{d_}, "mean"),
                                    1 + step_size * mu, points};
       return locked([&] {
         return loops.coupled(read.steps, c, reinterpret_cast<const T*>(read.weights),
@@ -146,25 +145,8 @@ class GeneralLoops {
   template <class F>
   std::int64_t locked(const F& f) {
     std::int64_t result = 0;
-    without_gil([&] {
-      const std::lock_guard lock(mutex_);
-      result = f();
-    });
+    without_gil(mutex_, [&] { result = f(); });
     return result;
-  }
-  template <class T>
-  T* vector(nb::handle array, std::int64_t size, const char* name) const {
-    return reinterpret_cast<T*>(write_array(array, dtype_, Shape{size}, name));
-  }
-  template <class T>
-  const T* constant(nb::handle array, nb::object& holder, const char* name) const {
-    Shape shape;
-    const std::byte* data = read_array(array, dtype_, shape, holder, name);
-    if (!(shape == Shape{d_})) {
-      raise(ErrorKind::value, "%s must have shape %s, got %s", name, Shape{d_}.str().c_str(),
-            shape.str().c_str());
-    }
-    return reinterpret_cast<const T*>(data);
   }
 
   DType dtype_;
@@ -194,44 +176,6 @@ void bind_general_loops(nb::module_& m) {
       .def("sarah", &GeneralLoops::sarah, "idx"_a, "step_size"_a, "x"_a, "v"_a, "seconds"_a)
       .def("coupled", &GeneralLoops::coupled, "idx"_a, "weights"_a.none(), "coupling"_a, "prox"_a,
            "w"_a, "full"_a, "y"_a, "z"_a, "mean"_a.none(), "points"_a, "seconds"_a);
-  m.def(
-      "random_subsets",
-      [](std::uint64_t seed, std::uint64_t round, std::uint32_t purpose, std::int64_t n,
-         nb::ndarray<std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> out) {
-        const nb::gil_scoped_release release;
-        draw_subsets({seed, round, purpose}, n, static_cast<std::int64_t>(out.shape(1)),
-                     static_cast<std::int64_t>(out.shape(0)), out.data());
-      },
-      "seed"_a, "round"_a, "purpose"_a, "n"_a, "out"_a,
-      "Fill the rows of out with uniform subsets of 0 .. n - 1, one for each round.");
-  using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-  nb::class_<Places>(m, "Places", "Ascending ends (n,), among which points are looked up.")
-      .def(
-          "__init__",
-          [](Places* self, const Doubles& ends) {
-            if (ends.size() == 0) raise(ErrorKind::value, "there must be an end");
-            new (self) Places(std::vector<double>(ends.data(), ends.data() + ends.size()));
-          },
-          "ends"_a)
-      .def("__len__", &Places::size)
-      .def_prop_ro("total", &Places::total, "The last of the ends.")
-      .def(
-          "find",
-          [](const Places& self, nb::ndarray<const double, nb::c_contig, nb::device::cpu> points,
-             nb::ndarray<std::int64_t, nb::c_contig, nb::device::cpu> out) {
-            const nb::gil_scoped_release release;
-            self.find(points.data(), static_cast<std::int64_t>(out.size()), out.data());
-          },
-          "points"_a, "out"_a,
-          "For each point, below the total, the first i with ends[i] > point.");
-  m.def(
-      "random_uniforms",
-      [](std::uint64_t seed, std::uint64_t round, std::uint32_t purpose,
-         nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu> out) {
-        draw_uniforms({seed, round, purpose}, static_cast<std::int64_t>(out.size()), out.data());
-      },
-      "seed"_a, "round"_a, "purpose"_a, "out"_a,
-      "Fill out with the number in [0, 1) of each round.");
 }
 
 }  // namespace buropt

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <exception>
+#include <mutex>
 
 namespace buropt {
 
@@ -31,6 +32,14 @@ void without_gil(const F& f) {
   }
   take_gil_back(state);
   if (error) std::rethrow_exception(error);
+}
+/// The same for an f that is not for several threads at once.
+template <class F>
+void without_gil(std::mutex& mutex, const F& f) {
+  without_gil([&] {
+    const std::lock_guard lock(mutex);
+    f();
+  });
 }
 
 }  // namespace buropt

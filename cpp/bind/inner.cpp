@@ -105,11 +105,12 @@ class LinearLoops {
     return run([&](auto& model) {
       using T = typename std::remove_cvref_t<decltype(model)>::Number;
       const ReadSteps read(idx, weights, dtype_, samples_);
-      const T* slopes = vector<T>(anchor, samples_.n(), "slopes");
-      const T *snapshot = vector<T>(w, d_, "w"), *constant = vector<T>(q, d_, "q");
-      T *point = vector<T>(p, d_, "p"), *sum = vector<T>(u, d_, "u");
+      const T* slopes = write_as<T>(anchor, Shape{samples_.n()}, "slopes");
+      const T *snapshot = write_as<T>(w, Shape{d_}, "w"),
+              *constant = write_as<T>(q, Shape{d_}, "q");
+      T *point = write_as<T>(p, Shape{d_}, "p"), *sum = write_as<T>(u, Shape{d_}, "u");
       auto* numbers =
-          reinterpret_cast<CoupledScales*>(write_array(scales, DType::float64, Shape{6}, "scales"));
+          reinterpret_cast<CoupledScales*>(write_as<double>(scales, Shape{6}, "scales"));
       const CoupledRule rule = CoupledRule::make(theta, step_size, mu, l2);
       return locked([&] {
         return coupled_steps<T>(model, d_, read.steps, reinterpret_cast<const T*>(read.weights),
@@ -125,7 +126,7 @@ class LinearLoops {
     run([&](auto& model) {
       using T = typename std::remove_cvref_t<decltype(model)>::Number;
       const Lazy<T> lazy = read_lazy<T>(p, q, scales, l1 > 0 ? made : nb::none());
-      T* out = vector<T>(x, d_, "x");
+      T* out = write_as<T>(x, Shape{d_}, "x");
       if (l1 > 0) {
         const LazySteps<T> steps(step_size, l2, l1, lazy.made);
         catch_up<T>(d_, steps, static_cast<std::int32_t>(lazy.scales->since), lazy.p, lazy.q, out);
@@ -141,7 +142,8 @@ class LinearLoops {
     run([&](auto& model) {
       using T = typename std::remove_cvref_t<decltype(model)>::Number;
       const Lazy<T> lazy = read_lazy<T>(p, q, scales, nb::none());
-      separate<T>(d_, *lazy.scales, lazy.p, lazy.q, vector<T>(x, d_, "x"), vector<T>(v, d_, "v"));
+      separate<T>(d_, *lazy.scales, lazy.p, lazy.q, write_as<T>(x, Shape{d_}, "x"),
+                  write_as<T>(v, Shape{d_}, "v"));
       return 0;
     });
   }
@@ -150,8 +152,8 @@ class LinearLoops {
   void mean_gradient(nb::handle slopes, nb::handle mean) {
     run([&](auto& model) {
       using T = typename std::remove_cvref_t<decltype(model)>::Number;
-      const T* numbers = vector<T>(slopes, samples_.n(), "slopes");
-      T* out = vector<T>(mean, d_, "mean");
+      const T* numbers = write_as<T>(slopes, Shape{samples_.n()}, "slopes");
+      T* out = write_as<T>(mean, Shape{d_}, "mean");
       return locked([&] {
         buropt::mean_gradient<T>(model, d_, numbers, out);
         return 0;
@@ -168,7 +170,7 @@ class LinearLoops {
       using T = typename std::remove_cvref_t<decltype(model)>::Number;
       const ReadSteps read(idx, weights, dtype_, samples_);
       const Lazy<T> lazy = read_lazy<T>(p, q, scales, rule.l1 > 0 ? made : nb::none());
-      T* numbers = slopes.is_none() ? nullptr : vector<T>(slopes, samples_.n(), "slopes");
+      T* numbers = slopes.is_none() ? nullptr : write_as<T>(slopes, Shape{samples_.n()}, "slopes");
       const T* w = reinterpret_cast<const T*>(read.weights);
       if (rule.l1 > 0 && read.steps.batch > 1) {
         raise(ErrorKind::value, "a step with an l1 term has one sample, got %lld",
@@ -199,23 +201,15 @@ class LinearLoops {
   template <class F>
   std::int64_t locked(const F& f) {
     std::int64_t result = 0;
-    without_gil([&] {
-      const std::lock_guard lock(mutex_);
-      result = f();
-    });
+    without_gil(mutex_, [&] { result = f(); });
     return result;
   }
 
   template <class T>
-  T* vector(nb::handle array, std::int64_t size, const char* name) const {
-    return reinterpret_cast<T*>(write_array(array, kDTypeOf<T>, Shape{size}, name));
-  }
-  template <class T>
   Lazy<T> read_lazy(nb::handle p, nb::handle q, nb::handle scales, nb::handle made) const {
     static_assert(sizeof(Scales) == 3 * sizeof(double));
-    Lazy<T> lazy{vector<T>(p, d_, "p"), vector<T>(q, d_, "q"),
-                 reinterpret_cast<Scales*>(write_array(scales, DType::float64, Shape{3}, "scales")),
-                 nullptr};
+    Lazy<T> lazy{write_as<T>(p, Shape{d_}, "p"), write_as<T>(q, Shape{d_}, "q"),
+                 reinterpret_cast<Scales*>(write_as<double>(scales, Shape{3}, "scales")), nullptr};
     if (!made.is_none()) lazy.made = write_counts(made, d_, "made");
     return lazy;
   }

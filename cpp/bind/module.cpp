@@ -1,4 +1,4 @@
-// buropt._core: the compiled core as Python sees it.
+// What is in buropt._core, the compiled core as Python sees it.
 #include <nanobind/nanobind.h>
 
 #include "base/error.h"
@@ -27,36 +27,40 @@ void set_python_error(const Error& error) {
   PyErr_SetString(type, error.what());
 }
 
-}  // namespace buropt
-
-NB_MODULE(_core, m) {
+void bind_all(nb::module_& m) {
   m.doc() = "The compiled core of buropt; use the names in buropt itself.";
 #ifndef BUROPT_CHECKED
   // A traceback that outlives the interpreter is no reason to alarm users.
   nb::set_leak_warnings(false);
 #endif
-  buropt::import_numpy();
+  import_numpy();
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);
-    } catch (const buropt::Error& error) {
-      buropt::set_python_error(error);
+    } catch (const Error& error) {
+      set_python_error(error);
     }
   });
-  m.def("default_threads", &buropt::default_threads,
+  m.def("default_threads", &default_threads,
         "Threads that this process may use: BUROPT_NUM_THREADS, or its CPU affinity and quota.");
-  buropt::bind_graph(m);
-  buropt::bind_evaluator(m);
-  buropt::bind_bound_call(m);
-  buropt::bind_quick_method(m);
-  buropt::bind_query(m);
-  buropt::bind_function(m);
-  buropt::bind_quick_call(m);
-  buropt::bind_compress(m);
-  buropt::bind_data(m);
-  buropt::bind_inner(m);
-  buropt::bind_hessians(m);
-  buropt::bind_worker_entries(m);
-  buropt::bind_general_loops(m);
-  buropt::bind_value(m);
+  bind_graph(m);
+  bind_builder(m);
+  bind_primitives(m);
+  bind_evaluator(m);
+  bind_bound_call(m);
+  bind_quick_method(m);
+  bind_query(m);
+  bind_function(m);
+  bind_quick_call(m);
+  bind_random(m);
+  bind_compress(m);
+  bind_data(m);
+  bind_inner(m);
+  bind_hessians(m);
+  bind_triangles(m);
+  bind_worker_entries(m);
+  bind_general_loops(m);
+  bind_value(m);
 }
+
+}  // namespace buropt

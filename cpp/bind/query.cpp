@@ -89,10 +89,7 @@ class Query {
         batch.fixed = -1;
         counted = true;
       }
-      if (!(shape == plan.full(batch.count))) {
-        raise(ErrorKind::value, "%s must have shape %s, got %s", plan.name.c_str(),
-              plan.full(batch.count).str().c_str(), shape.str().c_str());
-      }
+      check_shape(plan.name.c_str(), plan.full(batch.count), shape);
     }
     if (!weights.is_none()) batch.weights = samples_.read_weights(weights, batch, weight_holder);
     nb::list results;

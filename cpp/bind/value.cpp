@@ -350,7 +350,7 @@ void bind_value(nb::module_& m) {
   numpy_bool = numpy_type("bool_");
 
   static std::vector<PyMethodDef> methods(own_methods, std::end(own_methods));
-  methods.insert(methods.end(), value_functions, value_functions + kValueFunctions);
+  methods.insert(methods.end(), value_functions().begin(), value_functions().end());
   methods.push_back({nullptr, nullptr, 0, nullptr});
   std::vector<PyType_Slot> slots = {
       slot(Py_tp_new, create),         slot(Py_tp_dealloc, dealloc),
@@ -358,7 +358,7 @@ void bind_value(nb::module_& m) {
       {Py_tp_methods, methods.data()}, {Py_tp_getset, attributes},
       {Py_tp_members, members},        {Py_tp_doc, const_cast<char*>(kDoc)},
   };
-  slots.insert(slots.end(), value_operator_slots, value_operator_slots + kValueOperatorSlots);
+  slots.insert(slots.end(), value_operator_slots().begin(), value_operator_slots().end());
   slots.push_back({0, nullptr});
   PyType_Spec spec = {"buropt.Value", sizeof(ValueObject), 0, Py_TPFLAGS_DEFAULT, slots.data()};
   nb::object type = nb::steal(PyType_FromSpec(&spec));

@@ -8,6 +8,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <span>
+
 #include "eager/value.h"
 
 namespace buropt {
@@ -43,10 +45,8 @@ bool is_number(PyObject* object);
 bool is_integer(PyObject* object);
 
 /// The slots of arithmetic and comparison.
-extern PyType_Slot value_operator_slots[];
-extern const int kValueOperatorSlots;
+std::span<const PyType_Slot> value_operator_slots();
 /// relu, tanh, exp ...
-extern PyMethodDef value_functions[];
-extern const int kValueFunctions;
+std::span<const PyMethodDef> value_functions();
 
 }  // namespace buropt

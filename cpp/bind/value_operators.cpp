@@ -135,25 +135,29 @@ void* slot(F* f) {
 
 }  // namespace
 
-PyType_Slot value_operator_slots[] = {
-    {Py_nb_add, slot(add)},           {Py_nb_subtract, slot(subtract)},
-    {Py_nb_multiply, slot(multiply)}, {Py_nb_true_divide, slot(divide)},
-    {Py_nb_power, slot(power)},       {Py_nb_negative, slot(negative)},
-    {Py_nb_positive, slot(positive)}, {Py_nb_absolute, slot(operation<Op::abs>)},
-    {Py_nb_float, slot(to_float)},    {Py_tp_richcompare, slot(compare)},
-};
-const int kValueOperatorSlots = sizeof(value_operator_slots) / sizeof(PyType_Slot);
+std::span<const PyType_Slot> value_operator_slots() {
+  static const PyType_Slot slots[] = {
+      {Py_nb_add, slot(add)},           {Py_nb_subtract, slot(subtract)},
+      {Py_nb_multiply, slot(multiply)}, {Py_nb_true_divide, slot(divide)},
+      {Py_nb_power, slot(power)},       {Py_nb_negative, slot(negative)},
+      {Py_nb_positive, slot(positive)}, {Py_nb_absolute, slot(operation<Op::abs>)},
+      {Py_nb_float, slot(to_float)},    {Py_tp_richcompare, slot(compare)},
+  };
+  return slots;
+}
 
-PyMethodDef value_functions[] = {
-    {"relu", function<Op::relu>, METH_NOARGS, "max(0, x); the slope at 0 is 0."},
-    {"tanh", function<Op::tanh>, METH_NOARGS, "The hyperbolic tangent."},
-    {"exp", function<Op::exp>, METH_NOARGS, "e to the power x."},
-    {"log", function<Op::log>, METH_NOARGS, "The natural logarithm."},
-    {"sqrt", function<Op::sqrt>, METH_NOARGS, "The square root."},
-    {"sin", function<Op::sin>, METH_NOARGS, "The sine of radians."},
-    {"cos", function<Op::cos>, METH_NOARGS, "The cosine of radians."},
-    {"sigmoid", function<Op::sigmoid>, METH_NOARGS, "1 / (1 + exp(-x))."},
-};
-const int kValueFunctions = sizeof(value_functions) / sizeof(PyMethodDef);
+std::span<const PyMethodDef> value_functions() {
+  static const PyMethodDef functions[] = {
+      {"relu", function<Op::relu>, METH_NOARGS, "max(0, x); the slope at 0 is 0."},
+      {"tanh", function<Op::tanh>, METH_NOARGS, "The hyperbolic tangent."},
+      {"exp", function<Op::exp>, METH_NOARGS, "e to the power x."},
+      {"log", function<Op::log>, METH_NOARGS, "The natural logarithm."},
+      {"sqrt", function<Op::sqrt>, METH_NOARGS, "The square root."},
+      {"sin", function<Op::sin>, METH_NOARGS, "The sine of radians."},
+      {"cos", function<Op::cos>, METH_NOARGS, "The cosine of radians."},
+      {"sigmoid", function<Op::sigmoid>, METH_NOARGS, "1 / (1 + exp(-x))."},
+  };
+  return functions;
+}
 
 }  // namespace buropt

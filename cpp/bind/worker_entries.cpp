@@ -38,7 +38,7 @@ class WorkerEntries {
  public:
   WorkerEntries(const std::string& dtype, std::int64_t dim, std::int64_t n_samples,
                 const nb::list& csr, const nb::list& shards, int threads)
-      : dtype_(dtype == "float32" ? DType::float32 : DType::float64),
+      : dtype_(dtype_from(dtype)),
         d_(dim),
         samples_(dtype_, n_samples, nb::list(), csr),
         threads_(threads) {
@@ -62,12 +62,10 @@ class WorkerEntries {
       using T = typename std::remove_cvref_t<decltype(parts)>::Number;
       if (!parts.patterns) raise(ErrorKind::value, "these rows do not repeat each other");
       nb::object holder;
-      const T* at = read<T>(x, d_, holder, "x");
-      T* to = reinterpret_cast<T*>(write_array(out, dtype_, Shape{samples_.n()}, "out"));
-      without_gil([&] {
-        const std::lock_guard lock(parts.mutex);
-        parts.patterns->times(at, to, parts.table.data(), threads_);
-      });
+      const T* at = read_as<T>(x, Shape{d_}, holder, "x");
+      T* to = write_as<T>(out, Shape{samples_.n()}, "out");
+      without_gil(parts.mutex,
+                  [&] { parts.patterns->times(at, to, parts.table.data(), threads_); });
     });
   }
 
@@ -92,9 +90,9 @@ class WorkerEntries {
               static_cast<long long>(list[j]), static_cast<long long>(d_ - 1));
       }
       nb::object s_holder, t_holder;
-      const T* plus = read<T>(s, samples_.n(), s_holder, "s");
-      const T* minus = t.is_none() ? nullptr : read<T>(t, samples_.n(), t_holder, "t");
-      T* to = reinterpret_cast<T*>(write_array(out, dtype_, Shape{total}, "out"));
+      const T* plus = read_as<T>(s, Shape{samples_.n()}, s_holder, "s");
+      const T* minus = t.is_none() ? nullptr : read_as<T>(t, Shape{samples_.n()}, t_holder, "t");
+      T* to = write_as<T>(out, Shape{total}, "out");
       without_gil([&] {
         parts.chosen.entries(first, list, plus, minus, static_cast<T>(share), threads_, to);
       });
@@ -111,11 +109,11 @@ class WorkerEntries {
       check_choice(compressor, static_cast<std::uint32_t>(d_), parts.chosen.n_workers(),
                    compressor.name());
       nb::object s_holder, t_holder, penalty_holder;
-      const T* plus = read<T>(s, samples_.n(), s_holder, "s");
-      const T* minus = read<T>(t, samples_.n(), t_holder, "t");
+      const T* plus = read_as<T>(s, Shape{samples_.n()}, s_holder, "s");
+      const T* minus = read_as<T>(t, Shape{samples_.n()}, t_holder, "t");
       const T* added =
-          penalty.is_none() ? nullptr : read<T>(penalty, d_, penalty_holder, "penalty");
-      T* mean = reinterpret_cast<T*>(write_array(out, dtype_, Shape{d_}, "out"));
+          penalty.is_none() ? nullptr : read_as<T>(penalty, Shape{d_}, penalty_holder, "penalty");
+      T* mean = write_as<T>(out, Shape{d_}, "out");
       without_gil([&] {
         bits = parts.chosen.mean_of_messages(compressor, {seed, round, purpose}, plus, minus,
                                              static_cast<T>(share), added, threads_, mean);
@@ -128,17 +126,6 @@ class WorkerEntries {
   template <class F>
   void visit(const F& f) {
     std::visit([&](auto& parts) { f(*parts); }, parts_);
-  }
-
-  template <class T>
-  static const T* read(nb::handle array, std::int64_t size, nb::object& holder, const char* name) {
-    Shape shape;
-    const std::byte* data = read_array(array, kDTypeOf<T>, shape, holder, name);
-    if (!(shape == Shape{size})) {
-      raise(ErrorKind::value, "%s must have shape %s, got %s", name, Shape{size}.str().c_str(),
-            shape.str().c_str());
-    }
-    return reinterpret_cast<const T*>(data);
   }
 
   DType dtype_;

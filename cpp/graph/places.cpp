@@ -2,7 +2,8 @@
 
 namespace buropt {
 
-NodeId Places::map(NodeId places, const Shape& shape, const Extents& strides, std::int64_t offset) {
+NodeId PlaceArithmetic::map(NodeId places, const Shape& shape, const Extents& strides,
+                            std::int64_t offset) {
   const auto own = shape.strides();
   bool same = offset == 0;
   for (int axis = 0; axis < shape.rank(); ++axis) {
@@ -13,7 +14,7 @@ NodeId Places::map(NodeId places, const Shape& shape, const Extents& strides, st
   return b_.emit("index_map", {places}, Attributes(extents_of(shape), strides, {offset}));
 }
 
-Extents Places::spread(const Extents& offsets, std::int64_t n, std::int64_t stride) {
+Extents PlaceArithmetic::spread(const Extents& offsets, std::int64_t n, std::int64_t stride) {
   Extents result;
   for (const std::int64_t offset : offsets) {
     for (std::int64_t i = 0; i < n; ++i) result.push_back(offset + i * stride);
@@ -21,7 +22,7 @@ Extents Places::spread(const Extents& offsets, std::int64_t n, std::int64_t stri
   return result;
 }
 
-NodeId Places::spread(NodeId places, const Extents& offsets) {
+NodeId PlaceArithmetic::spread(NodeId places, const Extents& offsets) {
   if (offsets == Extents{0}) return places;
   const auto n = static_cast<std::int64_t>(offsets.size());
   const NodeId steps = dispatch(b_.dtype(), [&](auto number) {
@@ -33,7 +34,7 @@ NodeId Places::spread(NodeId places, const Extents& offsets) {
   return reshape(all, {count(places) * n});
 }
 
-Extents Places::broadcast_strides(const Shape& shape, const Shape& target) {
+Extents PlaceArithmetic::broadcast_strides(const Shape& shape, const Shape& target) {
   const auto own = shape.strides();
   Extents strides(static_cast<std::size_t>(target.rank()), 0);
   const int skip = target.rank() - shape.rank();

@@ -12,9 +12,9 @@ using Extents = std::vector<std::int64_t>;
 inline Extents extents_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
 
 /// Emits nodes. Places are flat numbers of elements, one axis of them.
-class Places {
+class PlaceArithmetic {
  public:
-  explicit Places(Builder& builder) : b_(builder) {}
+  explicit PlaceArithmetic(Builder& builder) : b_(builder) {}
 
   std::int64_t count(NodeId places) const { return b_.type(places).size(); }
   NodeId zero() { return b_.constant(0.0, b_.dtype()); }

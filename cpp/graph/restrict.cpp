@@ -15,9 +15,9 @@
 namespace buropt {
 namespace {
 
-class Restrict : private Places {
+class Restrict : private PlaceArithmetic {
  public:
-  explicit Restrict(Builder& builder) : Places(builder) {}
+  explicit Restrict(Builder& builder) : PlaceArithmetic(builder) {}
 
   std::vector<NodeId> run(std::span<const NodeId> nodes, std::span<const NodeId> places) {
     for (std::size_t k = 0; k < nodes.size(); ++k) ask(nodes[k], places[k]);

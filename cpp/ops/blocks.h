@@ -91,7 +91,7 @@ void append(std::vector<BlockOp>& ops) {
   ops.push_back(record<F>(F::name));
   const auto pull = [&]<int K>() {
     using P = elementwise::Pull<F, K>;
-    if constexpr (P::arity <= 2) ops.push_back(record<P>(elementwise::pull_name<F, K>));
+    if constexpr (P::arity <= 2) ops.push_back(record<P>(elementwise::pull_name<F, K>()));
   };
   if constexpr (elementwise::is_fused<F>()) {
     if constexpr (elementwise::has_slope<F, 0>()) pull.template operator()<0>();

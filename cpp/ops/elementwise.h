@@ -270,10 +270,14 @@ NodeId expand(Emitter& e, std::span<const NodeId> inputs, const Attributes& = {}
     return P::template value<Symbol>(at(0), at(1), at(2), at(3)).in(e, dtype);
 }
 
-/// Names of the derived instructions.
+/// Names of the derived instructions. Made when asked for: nothing of the core may run while it is
+/// loaded, before the CPU is known to have its instructions (bind/cpu.h).
 template <class F, int K>
-inline const std::string pull_name =
-    std::string(F::name) + (F::arity == 1 ? "_vjp" : (K == 0 ? "_vjp_a" : "_vjp_b"));
+std::string_view pull_name() {
+  static const std::string name =
+      std::string(F::name) + (F::arity == 1 ? "_vjp" : (K == 0 ? "_vjp_a" : "_vjp_b"));
+  return name;
+}
 
 template <class F, int K>
 NodeId emit_pull(Emitter& e, const NodeView& node, NodeId cotangent) {
@@ -283,7 +287,7 @@ NodeId emit_pull(Emitter& e, const NodeView& node, NodeId cotangent) {
   }
   if (slope_from<F>() != From::input) operands.push_back(node.id);
   if constexpr (is_fused<F>()) {
-    static const OpId id = find_op(pull_name<F, K>);
+    static const OpId id = find_op(pull_name<F, K>());
     return e.emit(id, operands, {});
   } else {
     return expand<F, K>(e, operands);
@@ -321,17 +325,17 @@ template <class F, int K>
 Op pull_record() {
   using P = Pull<F, K>;
   Op record;
-  record.name = pull_name<F, K>;
+  record.name = pull_name<F, K>();
   record.doc = "Cotangent times slope.";
   record.arity = P::arity;
   record.elementwise = true;
   record.in_place = true;
   record.derived = true;
   record.simplify = [](Emitter& e, std::span<const NodeId> inputs, const Attributes&) {
-    return simplify(e, pull_name<F, K>, inputs);
+    return simplify(e, pull_name<F, K>(), inputs);
   };
   record.infer = [](std::span<const Type> in, const Attributes&) {
-    return infer(pull_name<F, K>, in);
+    return infer(pull_name<F, K>(), in);
   };
   record.lower = lower<P, P::arity>;
   record.scalar = {scalar_handler<P, float, P::arity>, scalar_handler<P, double, P::arity>};
