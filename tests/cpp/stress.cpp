@@ -1,15 +1,17 @@
 // Stress of the pool and the engine for the sanitizers (scripts/sanitize): minibatches, full
-// batches and workers, dense and sparse, from several threads at once on one engine. Every result
-// must have the bits of the single-threaded one.
+// batches and workers, dense and sparse, from several threads at once on one engine, and graphs of
+// the scalar executor. Every result must have the bits of the single-threaded one.
 #include <cstdio>
 #include <cstring>
-#include <random>
+#include <functional>
+#include <numeric>
 #include <thread>
 
 #include "base/pool.h"
 #include "exec/engine.h"
 #include "graph/builder.h"
 #include "graph/transform.h"
+#include "samples.h"
 
 using namespace buropt;
 
@@ -17,35 +19,13 @@ using namespace buropt;
 int fuzz_graphs();
 int check_gemm();
 int check_compressors();
+int check_inner();
+int fuzz_libsvm();
 
 namespace {
 
-constexpr std::int64_t kSamples = 3001;
-constexpr std::int64_t kDim = 37;
-
-struct Samples {
-  std::vector<double> dense;
-  std::vector<double> labels;
-  std::vector<double> values;
-  std::vector<std::int32_t> columns;
-  std::vector<std::int64_t> row_starts{0};
-
-  Samples() {
-    std::mt19937 random(1);
-    std::uniform_real_distribution<double> uniform(-1, 1);
-    for (std::int64_t i = 0; i < kSamples; ++i) {
-      for (std::int32_t j = 0; j < kDim; ++j) {
-        const double value = uniform(random);
-        dense.push_back(value);
-        if (value < 0.7) continue;
-        values.push_back(value);
-        columns.push_back(j);
-      }
-      row_starts.push_back(static_cast<std::int64_t>(values.size()));
-      labels.push_back(uniform(random) < 0 ? -1 : 1);
-    }
-  }
-};
+constexpr std::int64_t kSamples = Samples::kCount;
+constexpr std::int64_t kDim = Samples::kDim;
 
 /// scale * sum of logaddexp(0, -b a'x) and its gradient, with weight nodes for good measure.
 std::unique_ptr<Engine> logistic(const Samples& samples, bool sparse) {
@@ -60,14 +40,7 @@ std::unique_ptr<Engine> logistic(const Samples& samples, bool sparse) {
   const NodeId total = b.emit("add", {b.emit("multiply", {scale, sum}), b.emit("matmul", {x, x})});
   const NodeId gradient = grad(b, total, std::array{x})[0];
 
-  Data data;
-  data.n_samples = kSamples;
-  const auto bytes = [](const auto& v) { return reinterpret_cast<const std::byte*>(v.data()); };
-  if (!sparse) data.dense.push_back({bytes(samples.dense), kDim});
-  data.dense.push_back({bytes(samples.labels), 1});
-  if (sparse) {
-    data.csr.push_back({bytes(samples.values), samples.columns.data(), samples.row_starts.data()});
-  }
+  const Data data = samples.data(sparse);
   const auto last = static_cast<std::int32_t>(data.dense.size()) - 1;
   std::vector<InputRole> inputs{{InputRole::vector, 0, 0},
                                 {sparse ? InputRole::csr_data : InputRole::dense_data, 0, 0},
@@ -78,6 +51,7 @@ std::unique_ptr<Engine> logistic(const Samples& samples, bool sparse) {
 }
 
 constexpr std::int64_t kHidden = 70;
+constexpr std::int64_t kFew = 5;
 
 /// sum(tanh(W a)): products of every height, with their transposes and scratch memory.
 std::unique_ptr<Engine> layer(const Samples& samples) {
@@ -130,44 +104,94 @@ Result evaluate(const Engine& engine, const std::vector<double>& x, int threads)
   return result;
 }
 
+/// A graph of a few numbers: log(1 + |x|^2) and its gradient, by a program of scalars.
+std::unique_ptr<Engine> few_numbers() {
+  Builder b(DType::float64);
+  const NodeId x = b.input("x", Shape{kFew}, false);
+  const NodeId f = b.emit("log1p", {b.emit("matmul", {x, x})});
+  const NodeId gradient = grad(b, f, std::array{x})[0];
+  return std::make_unique<Engine>(b.build(std::array{f, gradient}, {"f", "g"}),
+                                  std::vector<InputRole>{{InputRole::vector, 0, 0}},
+                                  std::vector<OutputRole>{{0, 0}, {1, 0}}, Data());
+}
+
+Result evaluate_few(const Engine& engine, double x) {
+  const std::vector<double> at(kFew, x);
+  const std::array<const std::byte*, 1> vectors{Samples::bytes(at)};
+  Result result(1 + kFew);
+  auto* out = reinterpret_cast<std::byte*>(result.data());
+  const Batch batch{-1, nullptr, 0, 1, nullptr, {out, out + sizeof(double)}};
+  engine.run(vectors, 1, std::span<const Batch>(&batch, 1), 1);
+  return result;
+}
+
 bool equal(const Result& a, const Result& b) {
   return std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
+}
+
+/// Three callers at once.
+int wrong_in_threads(const std::function<bool(int)>& is_wrong) {
+  std::array<int, 3> wrong{};
+  std::vector<std::thread> callers;
+  for (int& count : wrong) {
+    callers.emplace_back([&] {
+      for (int repeat = 0; repeat < 20; ++repeat) count += is_wrong(repeat);
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  return std::accumulate(wrong.begin(), wrong.end(), 0);
+}
+
+int wrong_batches(const Samples& samples) {
+  const std::vector<double> x(kDim, 0.1);
+  int wrong = 0;
+  for (const bool sparse : {false, true}) {
+    const std::unique_ptr<Engine> engine = logistic(samples, sparse);
+    const Result expected = evaluate(*engine, x, 1);
+    for (const int threads : {2, 3, 8, 2}) {
+      for (int repeat = 0; repeat < 20; ++repeat) {
+        wrong += !equal(evaluate(*engine, x, threads), expected);
+      }
+    }
+    wrong += wrong_in_threads(
+        [&](int repeat) { return !equal(evaluate(*engine, x, 1 + repeat % 3), expected); });
+  }
+  return wrong;
+}
+
+int wrong_layers(const Samples& samples) {
+  const std::unique_ptr<Engine> engine = layer(samples);
+  const std::vector<double> w(kHidden * kDim, 0.01);
+  int wrong = 0;
+  for (const std::int64_t count : {1, 2, 3, 5, 8, 9, 17, 100, 257, 3001}) {
+    wrong += !equal(evaluate_layer(*engine, w, count, 3), evaluate_layer(*engine, w, count, 1));
+  }
+  return wrong;
+}
+
+int wrong_scalars() {
+  const std::unique_ptr<Engine> engine = few_numbers();
+  if (!engine->is_scalar()) return 1;
+  const Result expected = evaluate_few(*engine, 0.5);
+  return wrong_in_threads([&](int) { return !equal(evaluate_few(*engine, 0.5), expected); });
 }
 
 }  // namespace
 
 int main() {
   const Samples samples;
-  const std::vector<double> x(kDim, 0.1);
   int failures = 0;
-  for (const bool sparse : {false, true}) {
-    const std::unique_ptr<Engine> engine = logistic(samples, sparse);
-    const Result expected = evaluate(*engine, x, 1);
-    for (const int threads : {2, 3, 8, 2}) {
-      for (int repeat = 0; repeat < 20; ++repeat) {
-        failures += !equal(evaluate(*engine, x, threads), expected);
-      }
-    }
-    std::vector<std::thread> callers;
-    std::array<int, 3> wrong{};
-    for (std::size_t c = 0; c < wrong.size(); ++c) {
-      callers.emplace_back([&, c] {
-        for (int repeat = 0; repeat < 20; ++repeat) {
-          wrong[c] += !equal(evaluate(*engine, x, 1 + repeat % 3), expected);
-        }
-      });
-    }
-    for (std::thread& caller : callers) caller.join();
-    for (const int w : wrong) failures += w;
-  }
-  const std::unique_ptr<Engine> engine = layer(samples);
-  const std::vector<double> w(kHidden * kDim, 0.01);
-  for (const std::int64_t count : {1, 2, 3, 5, 8, 9, 17, 100, 257, 3001}) {
-    failures += !equal(evaluate_layer(*engine, w, count, 3), evaluate_layer(*engine, w, count, 1));
-  }
-  failures += fuzz_graphs();
-  failures += check_gemm();
-  failures += check_compressors();
-  std::printf("%d wrong results\n", failures);
+  const auto count = [&](const char* what, int wrong) {
+    std::printf("%s: %d wrong results\n", what, wrong);
+    failures += wrong;
+  };
+  count("batches", wrong_batches(samples));
+  count("layers", wrong_layers(samples));
+  count("scalars", wrong_scalars());
+  count("graphs", fuzz_graphs());
+  count("LIBSVM files", fuzz_libsvm());
+  count("products", check_gemm());
+  count("compressors", check_compressors());
+  count("inner loops", check_inner());
   return failures == 0 ? 0 : 1;
 }
