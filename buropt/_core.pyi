@@ -203,10 +203,19 @@ def random_subsets(seed: int, round: int, purpose: int, n: int, out: Annotated[N
     Fill the rows of out with uniform subsets of 0 .. n - 1, one for each round.
     """
 
-def find_places(ends: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], points: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None:
-    """
-    For each point, below the last of the ascending ends, the first i with ends[i] > point.
-    """
+class Places:
+    """Ascending ends (n,), among which points are looked up."""
+
+    def __init__(self, ends: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def __len__(self) -> int: ...
+
+    @property
+    def total(self) -> float:
+        """The last of the ends."""
+
+    def find(self, points: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None:
+        """For each point, below the total, the first i with ends[i] > point."""
 
 def random_uniforms(seed: int, round: int, purpose: int, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
     """Fill out with the number in [0, 1) of each round."""
@@ -386,28 +395,6 @@ class GeneralLoops:
     def sarah(self, idx: object, step_size: float, x: object, v: object, seconds: float) -> int: ...
 
     def coupled(self, idx: object, weights: object | None, coupling: tuple[float, float, float, float], prox: tuple[str, float, float], w: object, full: object, y: object, z: object, mean: object | None, points: int, seconds: float) -> int: ...
-
-def random_subsets(seed: int, round: int, purpose: int, n: int, out: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
-    """
-    Fill the rows of out with uniform subsets of 0 .. n - 1, one for each round.
-    """
-
-class Places:
-    """Ascending ends (n,), among which points are looked up."""
-
-    def __init__(self, ends: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
-
-    def __len__(self) -> int: ...
-
-    @property
-    def total(self) -> float:
-        """The last of the ends."""
-
-    def find(self, points: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None:
-        """For each point, below the total, the first i with ends[i] > point."""
-
-def random_uniforms(seed: int, round: int, purpose: int, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
-    """Fill out with the number in [0, 1) of each round."""
 
 class Value:
     """
