@@ -49,6 +49,11 @@ def gelu(x: Array, approximate: Literal["none", "tanh"] = "none") -> Array:
     x : array
     approximate : "none" or "tanh"
         "tanh" is x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, as in GPT-2.
+
+    Raises
+    ------
+    ValueError
+        If `approximate` is neither.
     """
     if approximate not in ("none", "tanh"):
         raise ValueError(

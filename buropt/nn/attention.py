@@ -28,6 +28,11 @@ def attention(q: Array, k: Array, v: Array, causal: bool = True) -> Array:
     Returns
     -------
     array, shape (..., T, width of the result)
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit.
     """
     q, k, v = as_array(q), as_array(k), as_array(v)
     fits = q.ndim == k.ndim == v.ndim >= 2 and q.shape[-1] == k.shape[-1]
@@ -76,6 +81,11 @@ def causal_self_attention(
     Returns
     -------
     array, shape (..., T, out)
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, or `n_heads` does not divide C.
     """
     x = as_array(x)
     rows = as_array(in_proj_weight).shape[0]

@@ -32,6 +32,11 @@ def conv1d(
     Returns
     -------
     array, shape (..., C_out, (L + 2 padding - K) // stride + 1)
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, or the kernel is longer than the padded signal.
     """
     x, weight = as_array(x), as_array(weight)
     if x.ndim < 2 or weight.ndim != 3 or x.shape[-2] != weight.shape[1]:
@@ -63,6 +68,11 @@ def conv2d(
     Returns
     -------
     array, shape (..., C_out, (H + 2 padding - K_H) // stride + 1, the same of W)
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, or the kernel is larger than the padded image.
     """
     x, weight = as_array(x), as_array(weight)
     if x.ndim < 3 or weight.ndim != 4 or x.shape[-3] != weight.shape[1]:

@@ -22,6 +22,11 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     Returns
     -------
     array, shape (..., out)
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit.
     """
     x, weight = as_array(x), as_array(weight)
     if weight.ndim != 2 or len(x.shape) == 0 or x.shape[-1] != weight.shape[1]:
