@@ -43,6 +43,45 @@ def test_rank_r_keeps_the_largest_eigenvalues(rank: int) -> None:
         np.testing.assert_allclose(part, (V[:, k] * w[k]) @ V[:, k].T, atol=1e-12)
 
 
+def with_eigenvalues(w: Any, seed: int = 0) -> Any:
+    Q = np.linalg.qr(np.random.default_rng(seed).standard_normal((len(w), len(w))))[0]
+    M = (Q * w) @ Q.T
+    return (M + M.T) / 2
+
+
+HARD = {
+    "one number": np.array([[-3.0]]),
+    "identity": np.eye(6),
+    "diagonal": np.diag([0.0, 2, -2, 1, 0, -1]),
+    "repeated": with_eigenvalues(np.repeat([1.0, -1.0], 20)),
+    "clustered": with_eigenvalues(1 + 1e-13 * np.arange(40)),
+    "pairs": np.diag(np.abs(np.arange(21.0) - 10)) + np.eye(21, k=1) + np.eye(21, k=-1),
+    "falling": with_eigenvalues(10.0 ** -np.arange(0, 300, 10)),
+    "ones": np.ones((9, 9)),
+    "two": np.outer(np.arange(12.0), np.arange(12.0)) - 50 * np.eye(12)[:, :1] @ np.eye(12)[:1],
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_rank_r_is_the_best_approximation(name: str) -> None:
+    """Also where eigenvalues are equal, or so close that their vectors are not defined."""
+    M = HARD[name]
+    d, sizes = len(M), np.sort(np.abs(np.linalg.eigvalsh(M)))[::-1]
+    for rank in {1, min(2, d), d // 2 + 1, d}:
+        received = matrix(SymmetricRankR(rank).compress(triangle(M[None]), Key(0)).values, d)[0]
+        least = float(np.linalg.norm(sizes[rank:]))
+        assert np.linalg.norm(M - received) <= least + 1e-13 * d * sizes[0]
+        if d > 1:
+            rectangle = RankR(rank, rows=d).compress(M.reshape(1, -1), Key(0)).values
+            assert np.linalg.norm(M - rectangle.reshape(d, d)) <= least + 1e-7 * sizes[0]
+
+
+def test_of_two_eigenvalues_the_positive_one_is_kept() -> None:
+    x = triangle(np.array([[[0.0, 2.0], [2.0, 0.0]]]))
+    kept = matrix(SymmetricRankR(1).compress(x, Key(0)).values, 2)
+    np.testing.assert_allclose(kept, np.ones((1, 2, 2)), rtol=1e-12)
+
+
 def test_power_sgd_projects() -> None:
     """Of a matrix of rank 2 nothing is lost; of others the error is at most the matrix."""
     rng = np.random.default_rng(0)

@@ -4,10 +4,9 @@
 #pragma once
 
 #include <numbers>
-#include <numeric>
 
+#include "compress/extreme_eigen.h"
 #include "compress/power_sgd.h"
-#include "math/eigh.h"
 
 namespace buropt {
 
@@ -126,19 +125,14 @@ struct SymmetricRankR {
 
   static void factorize(const double* m, std::size_t d, std::uint32_t rank, double largest,
                         double* factors, std::uint32_t* signs, const Draw&, Scratch& scratch) {
-    double* vectors = reserve(scratch.inner().matrices, 3 * d * d + d);
-    double* eigenvalues = vectors + d * d;
-    std::vector<std::int64_t> order(d);
-    eigh(m, static_cast<std::int64_t>(d), eigenvalues, vectors, eigenvalues + d, order.data());
-    std::iota(order.begin(), order.end(), std::int64_t{0});
-    std::stable_sort(order.begin(), order.end(), [=](std::int64_t a, std::int64_t b) {
-      return std::abs(eigenvalues[a]) > std::abs(eigenvalues[b]);
-    });
+    double* copy = reserve(scratch.inner().matrices, d * d + ExtremeEigen::memory_size(d, rank));
+    std::copy_n(m, d * d, copy);
+    const ExtremeEigen eigen(copy, d, rank, copy + d * d);
     for (std::uint32_t r = 0; r < rank; ++r) {
-      const auto k = static_cast<std::size_t>(order[r]);
-      const double size = std::sqrt(std::abs(eigenvalues[k])) * std::sqrt(largest);
-      for (std::size_t j = 0; j < d; ++j) factors[r * d + j] = size * vectors[j * d + k];
-      signs[r] = eigenvalues[k] < 0;
+      const double size = std::sqrt(std::abs(eigen.value(r))) * std::sqrt(largest);
+      const std::span<const double> vector = eigen.vector_of(r);
+      for (std::size_t j = 0; j < d; ++j) factors[r * d + j] = size * vector[j];
+      signs[r] = eigen.value(r) < 0;
     }
   }
 
