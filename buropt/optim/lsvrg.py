@@ -58,7 +58,8 @@ class LSVRG(FixedStep[State]):
     f_j(x*)|^2 contracts in expectation by max(1 - step_size mu, 1 - p/2). For batches without
     replacement 1/(2 Ls + 4 c Lmax) with Ls of `sampling` and c = (N-b)/(b(N-1)), and c times the
     second term: the same proof, with the variance of a batch mean (arXiv:1905.11261 has the frame,
-    psi included). Importance sampling: 1/(6 mean_j L_j), with |grad f_j(w) - ...|^2 over N p_j.
+    psi included). Importance sampling: 1/(6 mean_j L_j), with |grad f_j(w) - ...|^2 over N p_j;
+    with a regularizer the Ls of `sampling` for one sample stands for the mean.
 
     Parameters
     ----------

@@ -61,8 +61,9 @@ class SAGA(FixedStep[State]):
 
     With importance sampling p_j = 1/(2N) + L_j/(2 sum_k L_k), the change of the gradient in g gets
     the weight 1/(N p_j), and the step size is 1/(6 LQ), LQ = max_j L_j/(N p_j), at most 2 mean_j
-    L_j: |x - x*|^2 + step_size^2 mean_j 4/(N p_j^2) |T_j - grad f_j(x*)|^2 contracts by max(1 -
-    step_size mu, 1 - min_j p_j/2). This follows like the rule for batches.
+    L_j (and with a regularizer at least the smoothness of loss_j/(N p_j) + r): |x - x*|^2 +
+    step_size^2 mean_j 4/(N p_j^2) |T_j - grad f_j(x*)|^2 contracts by max(1 - step_size mu, 1 -
+    min_j p_j/2). This follows like the rule for batches.
 
     For a linear model phi_j(a_j'x) + (l2/2)|x|^2 over CSR data the table has a number for each
     sample, phi_j'(a_j'x) at the point where it was drawn last, and the regularizer's gradient is

@@ -2,7 +2,8 @@
 
     nice          batch_size distinct samples, all subsets alike (without replacement)
     independent   batch_size independent samples, uniform (with replacement)
-    importance    the same with probabilities p_j = L_j / sum_k L_k; gradients get weights 1/(N p_j)
+    importance    the same with probabilities p_j = L_j / sum_k L_k; the gradients of the losses get
+                  weights w_j = 1/(N p_j), that of the regularizer stays
     reshuffled    every epoch goes through a new random order of all samples, batch by batch
 
 Each is a function of the key. The first three give unbiased gradients, with expected smoothness
@@ -13,11 +14,12 @@ for convex losses (Gower et al. 2019, arXiv:1901.09401), where for a batch of b 
 
     nice          Ls = N (b-1) / (b (N-1)) L + (N-b) / (b (N-1)) Lmax
     independent   Ls = (1 - 1/b) L + Lmax / b
-    importance    Ls = (1 - 1/b) L + mean_j L_j / b
+    importance    Ls = (1 - 1/b) L + max_j (w_j (L_j - R) + R) / b
 
-The first is the paper's. All follow from the exact second moment of a batch mean of u_j = grad
-f_j(x) - grad f_j(x*), and from |u_j|^2 <= 2 L_j D_j for convex smooth functions, whose D_j have the
-mean f(x) - f*; the tests check the moments by enumeration.
+with the smoothness R of the regularizer; without one the last is (1 - 1/b) L + mean_j L_j / b. The
+first is the paper's. All follow from the exact second moment of a batch mean of u_j = grad f_j(x) -
+grad f_j(x*), and from |u_j|^2 <= 2 L_j D_j for convex smooth functions, whose D_j have the mean
+f(x) - f*; the tests check the moments by enumeration.
 """
 
 from __future__ import annotations
@@ -129,15 +131,23 @@ def expected_smoothness(problem: Problem, sampling: Sampling, batch_size: int) -
     """Ls of the module's text, for a sampling that is unbiased."""
     c = problem.constants
     full, sample = moment_weights(problem.n_samples, batch_size, sampling != "nice")
-    return full * c.L + sample * (c.L_sample_mean if sampling == "importance" else c.L_sample_max)
+    if sampling == "importance":
+        return full * c.L + sample * largest_smoothness(problem, "importance")
+    return full * c.L + sample * c.L_sample_max
 
 
 def largest_smoothness(problem: Problem, sampling: Corrected, uniform: float = 0.0) -> float:
-    """Max of L_j / (N p_j): Lmax for uniform draws, the mean of L_j for p_j = L_j / sum_k L_k."""
+    """Lmax for uniform draws; otherwise that of w_j f_j and w_j loss_j + r, whose mean is f.
+
+    For p_j = L_j / sum_k L_k the w_j f_j all have the mean of the L_j.
+    """
+    c = problem.constants
     if sampling == "nice":
-        return problem.constants.L_sample_max
-    scores = smoothness_scores(problem, uniform)
-    return float(np.max(sample_smoothness(problem) / scores) * np.mean(scores))
+        return c.L_sample_max
+    scores, L_j = smoothness_scores(problem, uniform), sample_smoothness(problem)
+    drawn = scores > 0
+    w_j = np.mean(scores) / scores[drawn]
+    return float(np.max(w_j * L_j[drawn] + np.maximum(1 - w_j, 0) * c.L_regularizer))
 
 
 def moment_weights(n_samples: int, batch_size: int, replacement: bool) -> tuple[float, float]:
@@ -152,14 +162,17 @@ def moment_weights(n_samples: int, batch_size: int, replacement: bool) -> tuple[
 
 def solution_noise(problem: Problem, sampling: Sampling, batch_size: int) -> float | None:
     """E|g(x*) - grad f(x*)|^2 of a sampling that is unbiased; None if x* is not known."""
-    squares = problem.sample_noise
+    if sampling == "importance":
+        scores = smoothness_scores(problem)
+        p_j = scores / scores.sum()
+        w_j = np.divide(1, problem.n_samples * p_j, out=np.zeros_like(p_j), where=p_j > 0)
+        squares = problem.weighted_noise(w_j)
+    else:
+        squares, p_j = problem.sample_noise, np.full(problem.n_samples, 1 / problem.n_samples)
     if squares is None or sampling == "reshuffled":
         return None
-    if sampling == "importance":
-        L_j = sample_smoothness(problem)
-        squares = squares * np.mean(L_j) / L_j
     _, sample = moment_weights(problem.n_samples, batch_size, sampling != "nice")
-    return float(sample * np.mean(squares))
+    return float(sample * (p_j @ squares))
 
 
 def require_batch(method: str, batch_size: int | None, n_samples: int) -> None:

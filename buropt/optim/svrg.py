@@ -58,7 +58,8 @@ class SVRG(FixedStep[State]):
     Theorem 1 (restart "random"), for convex losses and strongly convex f: E f(w+) - f* <= r (f(w) -
     f*) with r = 1/(mu s (1 - 2 L s) m) + 2 L s/(1 - 2 L s), s the step size, L = Lmax of the
     samples. With s = 1/(10 Lmax) and m = 50 Lmax/mu, r = 1/2. The last iterate is what is used in
-    practice. With importance sampling the mean of the L_j stands for Lmax (arXiv:1403.4699).
+    practice. With importance sampling the mean of the L_j stands for Lmax (arXiv:1403.4699),
+    with a regularizer the Ls of `sampling` for one sample.
 
     Parameters
     ----------

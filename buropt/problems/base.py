@@ -76,6 +76,11 @@ class Problem(Messages):
 
     def __post_init__(self) -> None:
         self.x0 = self._point(np.array(self.x0))
+        if not self.constants.L > 0:
+            raise ValueError(
+                f"{self.name}: L = {self.constants.L:g}, the gradient of f is the same everywhere, "
+                "so that no theorem gives a step size; are all data zero?"
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the evaluation that is kept, and programs; a copy makes its own."""
@@ -324,12 +329,22 @@ class Problem(Messages):
 
         Their mean is sigma*^2, the noise of single samples at the solution.
         """
+        return self.weighted_noise(np.ones(self.n_samples))
+
+    def weighted_noise(self, weights: Array) -> Array | None:
+        """|w_j grad loss_j(x*) + grad r(x*)|^2 of all samples, r the regularizer, (n_samples,).
+
+        None if x* is not known.
+        """
         if self.constants.x_star is None:
             return None
         x, squares = self._point(self.constants.x_star), []
+        nothing = np.zeros(1, np.int64), np.zeros(1, self.oracle.dtype)
+        regularizer = self.oracle.grad(x, *nothing).astype(np.float64)
         for first in range(0, self.n_samples, BLOCK):
             idx = np.arange(first, min(first + BLOCK, self.n_samples))
-            grads = self.oracle.per_sample_grads(x, idx).astype(np.float64)
+            losses = self.oracle.per_sample_grads(x, idx).astype(np.float64) - regularizer
+            grads = weights[idx, None] * losses + regularizer
             squares.append(np.einsum("ij,ij->i", grads, grads))
         return np.concatenate(squares)
 

@@ -68,6 +68,8 @@ class Constants:
         Whether every f_i, and every sample's loss, is known to be convex.
     L_samples : ndarray, shape (n_samples,), or None
         Smoothness of each sample's loss plus the regularizer.
+    L_regularizer : float
+        The part of L_samples that the regularizer has; 0.0 where there is none.
     L_coordinates : ndarray, shape (dim,), or None
         Smoothness of f along each coordinate.
     L_hessian : float or None
@@ -90,6 +92,7 @@ class Constants:
     mu: float = 0.0
     convex: bool = False
     L_samples: NDArray[np.float64] | None = field(default=None, repr=False)
+    L_regularizer: float = 0.0
     L_coordinates: NDArray[np.float64] | None = field(default=None, repr=False)
     L_hessian: float | None = None
     mu_worker: float = 0.0
@@ -205,6 +208,7 @@ def linear_model_constants(
         L_i=L_i,
         L_sample_max=curvature * float(rows.max()) + regularizer_curvature,
         L_samples=curvature * rows + regularizer_curvature,
+        L_regularizer=regularizer_curvature,
         L_coordinates=curvature * squared_norms(A, axis=0) / n_samples + regularizer_curvature,
         L_hessian=third * math.sqrt(rows.max()) * top + regularizer_third,
         L_plus=L if n == 1 else root_mean_square(L_i),
@@ -237,6 +241,7 @@ def least_squares_constants(
         return quadratic_constants(
             [gram(A[shard]) * (n / n_samples) + identity for shard in shards],
             L_samples=squared_norms(A, axis=1) + l2,
+            L_regularizer=l2,
             mu_sample=l2,
             sample_minimum=0.0,
             minimum=minimum,
@@ -265,6 +270,7 @@ def quadratic_constants(
     hessians: Sequence[NDArray[np.float64]],
     *,
     L_samples: NDArray[np.float64] | None = None,
+    L_regularizer: float = 0.0,
     mu_sample: float | None = None,
     sample_minimum: float | None = None,
     minimum: Minimum | Solve | None = None,
@@ -289,6 +295,7 @@ def quadratic_constants(
         L_i=L_i,
         L_sample_max=float(np.max(L_samples)),
         L_samples=L_samples,
+        L_regularizer=L_regularizer,
         L_coordinates=np.abs(np.diag(mean)),
         L_hessian=0.0,
         L_plus=math.sqrt(top_eigenvalue(second)),
