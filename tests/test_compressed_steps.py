@@ -34,14 +34,18 @@ def dasha_steps(
 
 
 @SEEDS
-def test_dasha_contracts(seed: int) -> None:
+@pytest.mark.parametrize("a", [None, 0.05, 0.25])
+def test_dasha_contracts(seed: int, a: float | None) -> None:
     """Under the Polyak-Lojasiewicz inequality, in expectation over all masks."""
     problem, rng = random_quadratic(3, 3, seed)
-    method = DASHA(compressor=Mask(), polyak_lojasiewicz=True).theory(problem)
+    method = DASHA(a=a, compressor=Mask(), polyak_lojasiewicz=True).theory(problem)
     omega, n, c = 2.0, 3, problem.constants
-    assert method.a == pytest.approx(1 / 5)
-    c1 = 2 * (2 * omega + 1) ** 2 / (6 * omega + 1)
-    c2 = 4 * omega * c1 / ((2 * omega + 1) * n)
+    a = method.a or 0.0
+    c1 = 2 / (a * (3 - 2 * a))
+    c2 = 2 * omega * a * c1 / (n * (1.5 - a * (2 * omega + 1)))
+    if a == pytest.approx(1 / 5):
+        assert c1 == pytest.approx(2 * (2 * omega + 1) ** 2 / (6 * omega + 1))
+        assert c2 == pytest.approx(4 * omega * c1 / ((2 * omega + 1) * n))
 
     def potential(s: Any) -> float:
         error = s.g_i - s.h_i
@@ -54,13 +58,15 @@ def test_dasha_contracts(seed: int) -> None:
 
 
 @SEEDS
-def test_dasha_descends(seed: int) -> None:
+@pytest.mark.parametrize("a", [1 / 5, 0.05, 0.35])
+def test_dasha_descends(seed: int, a: float) -> None:
     """With the longer step, f plus errors decreases by step/2 |grad f|^2."""
     problem, rng = random_quadratic(3, 3, seed)
-    method = DASHA(compressor=Mask()).theory(problem)
-    omega, n, a = 2.0, 3, 1 / 5
-    c1 = (2 * omega + 1) ** 2 / (4 * omega + 1)
-    c2 = 2 * omega * a * c1 / n
+    method = DASHA(a=a, compressor=Mask()).theory(problem)
+    omega, n = 2.0, 3
+    assert DASHA(compressor=Mask()).theory(problem).a == pytest.approx(1 / 5)
+    c1 = 1 / (a * (2 - a))
+    c2 = 2 * omega * a * c1 / (n * (2 - a * (2 * omega + 1)))
 
     def potential(s: Any) -> float:
         error = s.g_i - s.h_i
@@ -206,12 +212,13 @@ def test_ef21_w_descends(seed: int) -> None:
 
 
 @SEEDS
-def test_vr_diana_contracts(seed: int) -> None:
+@pytest.mark.parametrize(("p", "l2"), [(None, 0.3), (0.01, 30.0)])
+def test_vr_diana_contracts(seed: int, p: float | None, l2: float) -> None:
     """|x - x*|^2 and weighted errors of shifts and snapshots, over all samples, masks and coins."""
     rng = np.random.default_rng(seed)
     A, y = rng.standard_normal((4, 2)), rng.standard_normal(4)
-    problem = least_squares(A, y, l2=0.3, split=2)
-    method = VRDiana(compressor=Mask((0, 0))).theory(problem)
+    problem = least_squares(A, y, l2=l2, split=2)
+    method = VRDiana(p=p, compressor=Mask((0, 0))).theory(problem)
     m, n, omega, alpha, gamma = 2, 2, 1.0, method.alpha, method.gamma
     star = solution_of(problem)
     optimal = problem.worker_grads(star)
@@ -224,9 +231,9 @@ def test_vr_diana_contracts(seed: int) -> None:
         return squared(x - star) + M * gamma**2 * (shifts + snapshots)
 
     rate = max(1 - gamma * problem.constants.mu, 1 - alpha / 2)
-    for _ in range(3):
-        x, w = star + rng.standard_normal((2, 2)) * rng.uniform(0.1, 2, (2, 1))
-        h = optimal + rng.standard_normal((2, 2)) * rng.uniform(0, 2)
+    for known in (1, 1, 0):  # in the last state x and h are the best, and only w is to be learned
+        x, w = star + rng.standard_normal((2, 2)) * rng.uniform(0.1, 2, (2, 1)) * [[known], [1]]
+        h = optimal + known * rng.standard_normal((2, 2)) * rng.uniform(0, 2)
         state: Any = SimpleNamespace(x=x, h=h, w=w, full=problem.worker_grads(w))
         after = []
         for draws in itertools.product((0, 2**30), repeat=2):

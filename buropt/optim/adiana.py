@@ -46,12 +46,15 @@ class ADiana(FixedStep[State]):
     alpha = 1/(1 + omega), p = min(1, max(alpha/2, (alpha/2) (sqrt(n/(32 omega)) - 1))), step size s
     = min(1/(2L), n/(64 omega L (2p (omega + 1) + 1)^2)), theta1 = min(1/4, sqrt(s mu/p)), r = s/(2
     (theta1 + s mu)), b = 1 - r mu, L the largest smoothness of the f_i; for omega = 0 p = 1 and s =
-    1/(2L). As in public code of the authors; the complexity is of the order omega + sqrt(L/mu) (1 +
-    omega/sqrt(n)) and was not checked further.
+    1/(2L). These are the parameters of public code of an author (FedNL's repository); the paper's
+    text was not at hand. The tests check that second moments shrink on quadratics; the complexity
+    is stated to be of the order omega + sqrt(L/mu) (1 + omega/sqrt(n)).
 
     Parameters
     ----------
-    alpha, p : float, optional
+    alpha : float, optional
+        Step of the shifts; None: 1/(1 + omega).
+    p : float, optional
         In (0, 1].
     theta1 : float, optional
         In (0, 1/2].
@@ -90,7 +93,7 @@ class ADiana(FixedStep[State]):
         mu = problem.constants.mu if self.mu is None else self.mu
         if mu == 0:
             raise self.no_theorem("mu = 0; give optimizer.mu, or take optimizer=diana")
-        alpha = 1 / (1 + omega) if self.alpha is None else self.alpha
+        alpha = self.shift_step(1 / (1 + omega))
         p, step_size = 1.0, 1 / (2 * L)
         if omega > 0:
             p = min(1.0, max(alpha / 2, alpha / 2 * (math.sqrt(n / (32 * omega)) - 1)))

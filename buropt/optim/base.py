@@ -246,6 +246,22 @@ class FixedStep(Optimizer[S]):
             **hyperparameters,
         )
 
+    def shift_step(self, theorems: float, smaller: bool = False) -> float:
+        """The hyperparameter alpha, by default the theorem's.
+
+        When the step size is the theorem's to give, it allows no other, or smaller ones at most.
+        """
+        alpha: float | None = getattr(self, "alpha", None)
+        if alpha is None:
+            return theorems
+        fits = alpha <= theorems * (1 + 1e-12) and (smaller or alpha >= theorems * (1 - 1e-12))
+        if self.step_size is None and not fits:
+            raise self.no_theorem(
+                f"alpha = {alpha:g} is not {theorems:g}{' or less' if smaller else ''}; leave it "
+                "out, or give optimizer.step_size to run it all the same"
+            )
+        return alpha
+
     def require_mu(self, problem: Problem) -> float:
         """The mu that a rate under the Polyak-Lojasiewicz inequality needs, larger than 0."""
         if problem.constants.mu == 0:

@@ -42,7 +42,7 @@ class COFIG(FixedStep[State]):
     clients : int, optional
         |S|, drawn without replacement; None: all.
     alpha : float, optional
-        Step of the shifts, in (0, 1].
+        Step of the shifts; None: 1/(1 + omega).
     compressor : Compressor
         Unbiased, drawn independently for every worker.
 
@@ -76,7 +76,7 @@ class COFIG(FixedStep[State]):
         else:
             slow = s / (5 * L * w)
             step_size = min(1 / (2 * L), slow / n ** (2 / 3), slow / math.sqrt(w * n))
-        alpha = 1 / w if self.alpha is None else self.alpha
+        alpha = self.shift_step(1 / w)
         return self.settled(problem, step_size, alpha=alpha)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:

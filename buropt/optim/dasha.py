@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from buropt.compressors import Compressor
 from buropt.optim.base import IDENTITY, Array, FixedStep, mean, unbiased_omega
@@ -33,15 +33,17 @@ class DASHA(FixedStep[State]):
     a = 1/(2 omega + 1); g_i and h_i start at grad f_i(x0), one dense message, and there is none
     later. Step size 1/(L + L~ sqrt(2 omega (2 omega + 1)/n)), derived here and tested by
     enumeration; the paper's constant is quoted as 16 in place of 2, public code has sqrt(omega (4
-    omega + 1)/n). The mean of E|grad f(x_t)|^2 over t < T is at most 2 (f(x0) - f*)/(step_size T).
-    With `polyak_lojasiewicz`, min(1/(L + L~ sqrt(4 omega (2 omega + 1)/n)), a/(2 mu)), for which f
-    - f* + (step_size/2) (c1 |g - mean h_i|^2 + c2 mean_i |g_i - h_i|^2) contracts by 1 - step_size
-    mu, where c1 = 2 (2 omega + 1)^2/(6 omega + 1) and c2 = 4 omega c1/((2 omega + 1) n).
+    omega + 1)/n). For another a the root is that of 2 omega/(n a (2 - a (2 omega + 1))). The mean
+    of E|grad f(x_t)|^2 over t < T is at most 2 (f(x0) - f*)/(step_size T). With
+    `polyak_lojasiewicz`, min(1/(L + L~ sqrt(4 omega (2 omega + 1)/n)), a/(2 mu)), for which f - f*
+    + (step_size/2) (c1 |g - mean h_i|^2 + c2 mean_i |g_i - h_i|^2) contracts by 1 - step_size mu,
+    where c1 = 2 (2 omega + 1)^2/(6 omega + 1) and c2 = 4 omega c1/((2 omega + 1) n); for another a
+    with 3/2 in place of the last 2.
 
     Parameters
     ----------
     a : float, optional
-        In (0, 1].
+        In (0, 1], below 2/(2 omega + 1).
     polyak_lojasiewicz : bool
         Take the step size of the second theorem; needs mu > 0.
     compressor : Compressor
@@ -70,12 +72,11 @@ class DASHA(FixedStep[State]):
         c, n = problem.constants, problem.n_workers
         omega = unbiased_omega(self.compressor, problem.dim)
         a = 1 / (2 * omega + 1) if self.a is None else self.a
-        root = math.sqrt(2 * omega * (2 * omega + 1) / n)
+        margin = 1.5 if self.polyak_lojasiewicz else 2.0
+        root = math.sqrt(momentum_error(self, a, omega, n, margin))
         step_size = 1 / (c.L + c.L_tilde * root)
         if self.polyak_lojasiewicz:
-            step_size = min(
-                1 / (c.L + c.L_tilde * math.sqrt(2) * root), a / (2 * self.require_mu(problem))
-            )
+            step_size = min(step_size, a / (2 * self.require_mu(problem)))
         return self.settled(problem, step_size, a=a)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
@@ -87,6 +88,24 @@ class DASHA(FixedStep[State]):
         return send_momentum(
             problem, self.compressor, self.a, x, problem.worker_grads(x), state, key
         )
+
+
+def momentum_error(
+    method: FixedStep[Any], a: float, omega: float, n: int, margin: float = 2.0
+) -> float:
+    """2 omega/(n a (margin - a (2 omega + 1))), what compression adds to the square of 1/step_size.
+
+    Refused where it is not positive, unless the step size is given.
+    """
+    if omega == 0:
+        return 0.0
+    room = margin - a * (2 * omega + 1)
+    if room <= 0 and method.step_size is None:
+        raise method.no_theorem(
+            f"a = {a:g} is not below {margin / (2 * omega + 1):g}; lower it, or give "
+            "optimizer.step_size to run it all the same"
+        )
+    return 2 * omega / (n * a * room) if room > 0 else math.inf
 
 
 def dense_start(problem: Problem, x0: Array) -> State:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from buropt.compressors import Compressor
 from buropt.optim.base import IDENTITY, Array, FixedStep, unbiased_omega
-from buropt.optim.dasha import State, dense_start, send_momentum
+from buropt.optim.dasha import State, dense_start, momentum_error, send_momentum
 from buropt.optim.sampling import average_local_smoothness, worker_batches
 
 if TYPE_CHECKING:
@@ -24,13 +24,15 @@ class DASHAMVR(FixedStep[State]):
 
     and the rest as in `DASHA`; the batch is the same at both points. Step size 1/(L + sqrt(96 omega
     (2 omega + 1)/n ((1 - b)^2 A^2/B + L~^2) + 4 (1 - b)^2 A^2/(b n B))), A^2 the mean of the
-    L_ij^2, as the paper's theorem is usually quoted (it was not found again word for word). A
-    constant b leaves a neighbourhood of the size of b times the variance of the batches.
+    L_ij^2, as the paper's theorem is usually quoted; its text was not at hand. The proof of
+    `DASHAPAGE` carries over, with 8 omega (2 omega + 1)/n (3 (1 - b)^2 A^2/B + L~^2) for the first
+    term and the same second one, so the quoted step is on the safe side of it. For another a as in
+    `DASHA`. A constant b leaves a neighbourhood of the size of b times the variance of the batches.
 
     Parameters
     ----------
     a : float, optional
-        In (0, 1].
+        In (0, 1], below 2/(2 omega + 1).
     b : float
         In (0, 1]; 1 takes the gradient of the batch as it is.
     batch_size : int
@@ -64,7 +66,7 @@ class DASHAMVR(FixedStep[State]):
         omega = unbiased_omega(self.compressor, problem.dim)
         a = 1 / (2 * omega + 1) if self.a is None else self.a
         spread = (1 - b) ** 2 * average_local_smoothness(problem) ** 2 / B
-        square = 96 * omega * (2 * omega + 1) / n * (spread + c.L_tilde**2)
+        square = 48 * momentum_error(self, a, omega, n) * (spread + c.L_tilde**2)
         return self.settled(problem, 1 / (c.L + math.sqrt(square + 4 * spread / (b * n))), a=a)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from buropt.compressors import Compressor
 from buropt.optim.base import IDENTITY, Array, FixedStep, unbiased_omega
-from buropt.optim.dasha import State, dense_start, send_momentum
+from buropt.optim.dasha import State, dense_start, momentum_error, send_momentum
 from buropt.optim.sampling import local_smoothness, worker_batches
 from buropt.random import Purpose
 
@@ -27,11 +27,14 @@ class DASHAPAGE(FixedStep[State]):
     and the rest as in `DASHA`; one coin for all. p = B/(m + B) with m samples a worker. Step size
     1/(L + sqrt(8 omega (2 omega + 1)/n (L~^2 + 1.5 (1 - p) M^2/B) + 2 (1 - p) M^2/(p n B))), M the
     largest L_ij; derived here. The paper's root is quoted as 48 omega (2 omega + 1)/n ((1 - p)
-    M^2/B + L~^2) + 2 (1 - p) M^2/(p n B).
+    M^2/B + L~^2) + 2 (1 - p) M^2/(p n B). For another a, as in `DASHA`, 2 omega (2 omega + 1)/n is
+    replaced by 2 omega/(n a (2 - a (2 omega + 1))).
 
     Parameters
     ----------
-    a, p : float, optional
+    a : float, optional
+        In (0, 1], below 2/(2 omega + 1).
+    p : float, optional
         In (0, 1].
     batch_size : int
         B, drawn with replacement from each worker's samples.
@@ -65,7 +68,7 @@ class DASHAPAGE(FixedStep[State]):
         p = B / (problem.n_samples / n + B) if self.p is None else self.p
         a = 1 / (2 * omega + 1) if self.a is None else self.a
         spread = (1 - p) * float(local_smoothness(problem).max()) ** 2 / B
-        square = 8 * omega * (2 * omega + 1) / n * (c.L_tilde**2 + 1.5 * spread)
+        square = 4 * momentum_error(self, a, omega, n) * (c.L_tilde**2 + 1.5 * spread)
         return self.settled(problem, 1 / (c.L + math.sqrt(square + 2 * spread / (p * n))), a=a, p=p)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:

@@ -47,7 +47,7 @@ class Diana(FixedStep[State]):
     Parameters
     ----------
     alpha : float, optional
-        Step of the shifts, in (0, 1]; None: 1/(1 + omega).
+        Step of the shifts; None: 1/(1 + omega), of which the first two rules allow a part.
     convexity : {"auto", "strong", "weak", "none"}
         Which of the three rules holds. "auto" takes the last, which is always safe, unless the
         problem knows that every f_i is convex; then the first if it knows a mu > 0, else the
@@ -91,7 +91,7 @@ class Diana(FixedStep[State]):
             step_size = 1 / (c.L_max * (1 + 4 * omega / n))
         else:
             step_size = 1 / (10 * c.L_max * math.sqrt(1 + omega / n) * (2 + omega))
-        alpha = 1 / (1 + omega) if self.alpha is None else self.alpha
+        alpha = self.shift_step(1 / (1 + omega), smaller=convexity != "none")
         return self.settled(problem, step_size, alpha=alpha)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:

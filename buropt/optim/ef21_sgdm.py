@@ -34,10 +34,13 @@ class EF21SGDM(FixedStep[State]):
         g_i+ = g_i + C(v_i+ - g_i)
 
     Momentum makes error feedback work with batches of any size. For batches the step size is
-    min(alpha/(20 L~), eta/(7 L)), as the paper's theorem is usually quoted (it was not found again
-    word for word). For full gradients 1/(L + L~ sqrt(4 eta^2 r + 2 (1 - eta)^2 (1/eta^2 + 2 r))), r
-    = beta/theta, is derived here: f + (step_size/2) ((2/eta + 4 eta r) P + (2/theta) G) decreases
-    in expectation, with P = mean_i |v_i - grad f_i(x)|^2 and G = mean_i |g_i - v_i|^2.
+    min(alpha/(20 L~), eta/(7 L)), as the paper's theorem is usually quoted; its text was not at
+    hand. It follows from the proof below with |mean_i v_i - grad f|^2 as a third term, which allows
+    the longer 1/(L + sqrt(4 r L~^2 (eta^2 + (1 - eta)^2) + 2 L^2 (1 - eta)^2/eta^2)), up to terms
+    of the variance of the batches. For full gradients 1/(L + L~ sqrt(4 eta^2 r + 2 (1 - eta)^2
+    (1/eta^2 + 2 r))), r = beta/theta, is derived here: f + (step_size/2) ((2/eta + 4 eta r) P +
+    (2/theta) G) decreases in expectation, with P = mean_i |v_i - grad f_i(x)|^2 and G = mean_i |g_i
+    - v_i|^2.
 
     Parameters
     ----------

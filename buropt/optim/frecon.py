@@ -38,13 +38,23 @@ class FRECON(FixedStep[State]):
     alpha = 1/(1 + omega), lam = |S|/(2 (1 + omega) n), step size 1/(L (1 + sqrt(10 (1 + omega)^2
     n/|S|^2))), L = Lmax. g starts at grad f(x0), h at 0. Public code takes u_i at the new point;
     here it is the old one, for which the error of g has no bias, as in STORM: E g+ - grad f(x+) =
-    (1 - lam)(g - grad f(x)). The paper's own index was not found again.
+    (1 - lam)(g - grad f(x)). The paper's own index was not found again; for the old point the step
+    is proved here: with r = alpha |S|/n, A = 1/(lam (2 - lam)) and B = 4 A lam^2 (1 + omega)/(r
+    |S|)
+
+        f + (step_size/2) (A |g - grad f(x)|^2 + B mean_i |h_i - grad f_i(x)|^2)
+
+    decreases by (step_size/2) |grad f(x)|^2 in expectation if 1/step_size >= L (1 + sqrt(A (1 +
+    omega) (2 + 12 lam^2/r^2)/|S|)), whose root is the smaller one for the alpha and lam above. For
+    others the larger of the two is taken.
 
     Parameters
     ----------
     clients : int, optional
         |S|, drawn without replacement; None: all.
-    alpha, lam : float, optional
+    alpha : float, optional
+        Step of the shifts, in (0, 1/(1 + omega)]; None: the largest.
+    lam : float, optional
         In (0, 1].
     compressor : Compressor
         Unbiased, drawn independently for every worker and message.
@@ -75,13 +85,12 @@ class FRECON(FixedStep[State]):
         n = problem.n_workers
         s = n if self.clients is None else self.clients
         w = 1 + unbiased_omega(self.compressor, problem.dim)
-        root = math.sqrt(10 * w**2 * n / s**2)
-        return self.settled(
-            problem,
-            1 / (problem.constants.L_max * (1 + root)),
-            alpha=1 / w if self.alpha is None else self.alpha,
-            lam=s / (2 * w * n) if self.lam is None else self.lam,
-        )
+        alpha = self.shift_step(1 / w, smaller=True)
+        lam, r = s / (2 * w * n) if self.lam is None else self.lam, alpha * s / n
+        proved = w * (2 + 12 * (lam / r) ** 2) / (s * lam * (2 - lam))
+        root = math.sqrt(max(10 * w**2 * n / s**2, proved))
+        step_size = 1 / (problem.constants.L_max * (1 + root))
+        return self.settled(problem, step_size, alpha=alpha, lam=lam)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
         problem.send_dense()

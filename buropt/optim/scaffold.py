@@ -39,7 +39,8 @@ class Scaffold(FixedStep[State]):
     descent. Step size (Theorem III): 1/(81 K server_step Lmax), and if f is strongly convex also at
     most |S|/(15 mu n K server_step); for nonconvex problems (|S|/n)^(2/3)/(24 K server_step Lmax).
     The first agrees with public statements of the theorem; the other two are quoted as usual, and
-    were not found again word for word.
+    were not found again word for word. It is for server_step >= 1; a smaller one takes the step of
+    1, since local steps must not grow without bound.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ class Scaffold(FixedStep[State]):
         require_clients("Scaffold", self.clients, problem.n_workers)
         c = problem.constants
         part = 1.0 if self.clients is None else self.clients / problem.n_workers
-        steps = self.local_steps * self.server_step
+        steps = self.local_steps * max(1.0, self.server_step)
         if not c.convex:
             return self.settled(problem, float(part ** (2 / 3) / (24 * steps * c.L_max)))
         step_size = 1 / (81 * steps * c.L_max)

@@ -38,20 +38,21 @@ class Decreasing(Schedule):
         1                                        for k <= after
         (after / 2) (2k + 1) / (k + 1)^2         from then on
 
-    With step size 1/(2 Ls) and after = 4 ceil(Ls/mu), which None stands for, the second line is the
-    theorem's (2k + 1) / ((k + 1)^2 mu), and E|x_k - x*|^2 = O(1/k) with strongly convex f.
+    With step size 1/(2 Ls) and after = 4 Ls/mu, which None stands for, the second line is the
+    theorem's (2k + 1) / ((k + 1)^2 mu), and E|x_k - x*|^2 = O(1/k) with strongly convex f. (The
+    theorem rounds Ls/mu up where it says from when on; its steps are these.)
 
     Parameters
     ----------
-    after : int, optional
+    after : float, optional
         Iterations with the full step, 1 or more.
     """
 
-    after: int | None = None
+    after: float | None = None
 
     def __post_init__(self) -> None:
         if self.after is not None:
-            whole("Decreasing.after", self.after, 1)
+            number("Decreasing.after", self.after, lambda x: 1 <= x < math.inf, "a number >= 1")
 
     def factor(self, k: int) -> float:
         """Return the factor of the class's text."""
@@ -62,7 +63,7 @@ class Decreasing(Schedule):
         return 1.0 if k <= self.after else 0.5 * self.after * (2 * k + 1) / (k + 1) ** 2
 
     def theory(self, step_size: float, mu: float) -> Schedule:
-        """Fill in `after` = 4 ceil(1/(2 step_size mu))."""
+        """Fill in `after` = 2/(step_size mu), and at least 1."""
         if self.after is not None:
             return self
         if mu == 0:
@@ -70,7 +71,7 @@ class Decreasing(Schedule):
                 "schedule=decreasing takes its length from mu, and this problem has none: give "
                 "schedule.after"
             )
-        return replace(self, after=4 * math.ceil(1 / (2 * step_size * mu)))
+        return replace(self, after=max(1.0, 2 / (step_size * mu)))
 
 
 @dataclass(frozen=True)

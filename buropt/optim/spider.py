@@ -33,7 +33,9 @@ class SpiderBoost(FixedStep[State]):
 
     Step size 1/(2 L~) with q = |S| = sqrt(N), for a point with |grad f| <= epsilon in O(N + sqrt(N)
     L~ / epsilon^2) sample gradients; L~ = sqrt(mean_j L_j^2) bounds the average smoothness of the
-    paper.
+    paper. For smaller batches than q 1/(L~ (1 + sqrt(q/|S|))): the proof needs step_size L~ +
+    step_size^2 L~^2 q/|S| <= 1, then the mean of E|grad f(x_t)|^2 is at most 2 (f(x0) -
+    f*)/(step_size T).
 
     Parameters
     ----------
@@ -64,7 +66,8 @@ class SpiderBoost(FixedStep[State]):
         q = root if self.q is None else self.q
         batch_size = root if self.batch_size is None else self.batch_size
         require_batch(type(self).__name__, batch_size, problem.n_samples)
-        step_size = 1 / (2 * problem.constants.L_sample_tilde)
+        growth = max(2.0, 1 + math.sqrt(q / batch_size))
+        step_size = 1 / (growth * problem.constants.L_sample_tilde)
         return self.settled(problem, step_size, q=q, batch_size=batch_size)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
@@ -97,8 +100,8 @@ class Spider(SpiderBoost):
     The paper has min(epsilon / (L n0 |v|), 1/(2 L n0)), which is this with step_size = 1/(2 L n0),
     batches of sqrt(N)/n0 and q = n0 sqrt(N); here n0 = 1. While |v| > 2 epsilon every step has the
     length epsilon/L~, so that the estimate cannot drift far. Finds |grad f| = O(epsilon) in O(N +
-    sqrt(N) L~ / epsilon^2) sample gradients. The constants are given from the paper's algorithm as
-    it is usually quoted; its own text was not found again.
+    sqrt(N) L~ / epsilon^2) sample gradients. The constants are those of the paper's algorithm as it
+    is usually quoted, its text was not at hand; the bounds on the drift are `SpiderBoost`'s.
 
     Parameters
     ----------

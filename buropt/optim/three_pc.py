@@ -64,7 +64,7 @@ class ThreePCv2(ThreePoint):
     compressor : Compressor
         C: contractive such as TopK, or unbiased.
     unbiased_compressor : Compressor
-        Q.
+        Q; also PermK, since A and B are of each worker by itself.
 
     Notes
     -----
@@ -81,7 +81,7 @@ class ThreePCv2(ThreePoint):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require_unbiased(self.unbiased_compressor)
+        self.require_unbiased(self.unbiased_compressor, independent=False)
 
     def constants(self, dim: int) -> tuple[float, float]:
         alpha = contraction(self.compressor, dim)

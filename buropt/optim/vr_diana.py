@@ -34,19 +34,21 @@ class VRDiana(FixedStep[State]):
         worker i:  g_i = grad f_ij(x) - grad f_ij(w) + grad f_i(w),   j random (or a batch)
                    m_i = C_i(g_i - h_i),   h_i+ = h_i + alpha m_i
         server:    x+  = prox(x - step_size mean_i (h_i + m_i))
-        w+ = x (before the step) with probability 1/m, one coin for all, else w
+        w+ = x (before the step) with probability p, one coin for all, else w
 
-    h_i starts at 0, m is the number of batches in a worker's samples. On convex functions alpha =
-    min(1/(3m), 1/(1 + omega)) and step size 1/(A + M C) of the unified theory (arXiv:1905.11261)
-    with A = (1 + (4 omega + 2)/n) Lmax, C = (1/m + 4 alpha) Lmax, M = 4 (omega + 1)/(n alpha), Lmax
-    over the f_ij: max(1 - step_size mu, 1 - alpha/2) is the rate. These constants are quoted from
-    the unified theory as usual; the tests check the contraction by enumeration. Otherwise Theorem 4
-    of the paper: alpha = 1/(1 + omega), 1/(10 Lmax sqrt(1 + omega/n) (m^(2/3) + omega + 1)).
+    h_i starts at 0, p = 1/m with m the number of batches in a worker's samples. On convex functions
+    alpha = min(p/3, 1/(1 + omega)) and step size 1/(A + M C) of the unified theory
+    (arXiv:1905.11261) with A = (1 + (4 omega + 2)/n) Lmax, C = (p + 4 alpha) Lmax, M = 4 (omega +
+    1)/(n alpha), Lmax over the f_ij: max(1 - step_size mu, 1 - alpha/2) is the rate. The constants
+    follow from E|g_i - h_i|^2 <= 4 Lmax D + 2 H + 2 W, H and W the mean squares of h_i - grad
+    f_i(x*) and grad f_ij(w) - grad f_ij(x*), D = f - f*; the tests check the contraction by
+    enumeration. Otherwise Theorem 4 of the paper, with 1/p for its m: alpha = 1/(1 + omega), 1/(10
+    Lmax sqrt(1 + omega/n) (p^(-2/3) + omega + 1)).
 
     Parameters
     ----------
     alpha : float, optional
-        Step of the shifts, in (0, 1].
+        Step of the shifts; None: the above, of which the first rule allows a part.
     p : float, optional
         Probability of a new snapshot, in (0, 1]; None: 1/m.
     batch_size : int
@@ -57,8 +59,8 @@ class VRDiana(FixedStep[State]):
     Notes
     -----
     Problems: smooth, with prox if convex.
-    Step size: 1/(A + M C); nonconvex 1/(10 Lmax sqrt(1 + omega/n) (m^(2/3) + omega + 1)).
-    Oracle: 2 batch_size sample gradients of every worker; with probability 1/m 1 full gradient.
+    Step size: 1/(A + M C); nonconvex 1/(10 Lmax sqrt(1 + omega/n) (p^(-2/3) + omega + 1)).
+    Oracle: 2 batch_size sample gradients of every worker; with probability p 1 full gradient.
     Bits: 1 compressed message up, d floats down.
     Memory: x, w; h_i and grad f_i(w) of every worker.
     Source: arXiv:1904.05115, Theorem 4; arXiv:1905.11261.
@@ -79,18 +81,17 @@ class VRDiana(FixedStep[State]):
 
     def theory(self, problem: Problem) -> VRDiana:
         n, omega = problem.n_workers, unbiased_omega(self.compressor, problem.dim)
-        m = max(1.0, problem.n_samples / (n * self.batch_size))
+        p = min(1.0, n * self.batch_size / problem.n_samples) if self.p is None else self.p
         L_max = float(np.max(local_smoothness(problem)))
         if problem.constants.convex:
-            alpha = min(1 / (3 * m), 1 / (1 + omega)) if self.alpha is None else self.alpha
+            alpha = self.shift_step(min(p / 3, 1 / (1 + omega)), smaller=True)
             A = (1 + (4 * omega + 2) / n) * L_max
-            C, M = (1 / m + 4 * alpha) * L_max, 4 * (omega + 1) / (n * alpha)
+            C, M = (p + 4 * alpha) * L_max, 4 * (omega + 1) / (n * alpha)
             step_size = 1 / (A + M * C)
         else:
-            alpha = 1 / (1 + omega) if self.alpha is None else self.alpha
-            growth = float(m ** (2 / 3)) + omega + 1
+            alpha = self.shift_step(1 / (1 + omega))
+            growth = float(p ** (-2 / 3)) + omega + 1
             step_size = 1 / (10 * L_max * math.sqrt(1 + omega / n) * growth)
-        p = 1 / m if self.p is None else self.p
         return self.settled(problem, step_size, alpha=alpha, p=p)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:

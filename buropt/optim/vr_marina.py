@@ -33,9 +33,14 @@ class VRMarina(FixedStep[State]):
 
     One coin for all; I_i is a batch of worker i, the same at both points. p = min(1/(1 + omega),
     batch_size/(m + batch_size)), m samples a worker. Step size of Theorem 3.1, 1/(L + sqrt((1 - p)/
-    (p n) (omega L+^2 + (1 + omega) A^2/batch_size))), where A^2 is the mean of the L_ij^2, a bound
+    (p n) (omega L+^2 + (1 + omega) M^2/batch_size))), where M^2 is the mean of the L_ij^2, a bound
     of the paper's average smoothness. With all samples in the batches it is MARINA, with one worker
     and C the identity PAGE.
+
+    The paper on `PermK` (arXiv:2110.03300) has MARINA alone; the proof is the same here. With A, B
+    of the AB inequality (see `Marina`) the batches add an independent error of at most V =
+    M^2/batch_size to every worker's difference, and the root is that of (1 - p)/p ((A - B) L+^2 + B
+    L+-^2 + (A + (1 - B)/n) V), which for A = omega/n and B = 0 is the theorem above.
 
     Parameters
     ----------
@@ -44,16 +49,16 @@ class VRMarina(FixedStep[State]):
     batch_size : int
         Drawn with replacement from each worker's samples.
     compressor : Compressor
-        Unbiased, drawn independently for every worker.
+        Unbiased; also PermK.
 
     Notes
     -----
     Problems: smooth.
-    Step size: 1/(L + sqrt((1 - p)/(p n) (omega L+^2 + (1 + omega) A^2/batch_size))).
+    Step size: 1/(L + sqrt((1 - p)/(p n) (omega L+^2 + (1 + omega) M^2/batch_size))).
     Oracle: 2 batch_size sample gradients of every worker, or with probability p 1 full gradient.
     Bits: 1 compressed message up, or d floats with probability p; d floats down.
     Memory: x, g.
-    Source: arXiv:2102.07845, Theorem 3.1.
+    Source: arXiv:2102.07845, Theorem 3.1; arXiv:2110.03300.
     """
 
     p: float | None = None
@@ -64,7 +69,7 @@ class VRMarina(FixedStep[State]):
         super().__post_init__()
         self.require_positive("p", at_most=1)
         self.require_whole("batch_size")
-        self.require_unbiased(self.compressor)
+        self.require_unbiased(self.compressor, independent=False)
 
     def theory(self, problem: Problem) -> VRMarina:
         c, n, b = problem.constants, problem.n_workers, self.batch_size
@@ -72,8 +77,11 @@ class VRMarina(FixedStep[State]):
         m = problem.n_samples / n
         p = min(1 / (1 + omega), b / (m + b)) if self.p is None else self.p
         L_plus = c.L_tilde if c.L_plus is None else c.L_plus
-        spread = omega * L_plus**2 + (1 + omega) * average_local_smoothness(problem) ** 2 / b
-        return self.settled(problem, 1 / (c.L + math.sqrt((1 - p) / (p * n) * spread)), p=p)
+        L_pm = L_plus if c.L_pm is None else c.L_pm
+        A, B = self.compressor.collective(problem.dim, n)
+        spread = (A - B) * L_plus**2 + B * L_pm**2
+        spread += (A + (1 - B) / n) * average_local_smoothness(problem) ** 2 / b
+        return self.settled(problem, 1 / (c.L + math.sqrt((1 - p) / p * spread)), p=p)
 
     def init(self, problem: Problem, x0: Array, key: Key) -> State:
         problem.send_dense()
