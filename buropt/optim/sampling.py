@@ -115,7 +115,7 @@ def _by_smoothness(problem: Problem, uniform: float) -> tuple[Places, NDArray[np
     known = _KNOWN.setdefault(problem, {})
     if uniform not in known or known[uniform].L_j is not L_j:
         scores = smoothness_scores(problem, uniform)
-        weights = (np.mean(scores) / scores).astype(problem.x0.dtype)
+        weights = draw_weights(scores).astype(problem.x0.dtype)
         known[uniform] = _BySmoothness(L_j, Places(np.cumsum(scores)), weights)
     return known[uniform].places, known[uniform].weights
 
@@ -125,6 +125,14 @@ def smoothness_scores(problem: Problem, uniform: float = 0.0) -> NDArray[np.floa
     L_j = sample_smoothness(problem)
     scores: NDArray[np.float64] = (1 - uniform) * L_j + uniform * np.mean(L_j)
     return scores
+
+
+def draw_weights(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1/(N p_j) of draws in proportion to the scores; 0 for samples that are not drawn."""
+    weights: NDArray[np.float64] = np.divide(
+        np.mean(scores), scores, out=np.zeros_like(scores), where=scores > 0
+    )
+    return weights
 
 
 def expected_smoothness(problem: Problem, sampling: Sampling, batch_size: int) -> float:
@@ -144,10 +152,9 @@ def largest_smoothness(problem: Problem, sampling: Corrected, uniform: float = 0
     c = problem.constants
     if sampling == "nice":
         return c.L_sample_max
-    scores, L_j = smoothness_scores(problem, uniform), sample_smoothness(problem)
-    drawn = scores > 0
-    w_j = np.mean(scores) / scores[drawn]
-    return float(np.max(w_j * L_j[drawn] + np.maximum(1 - w_j, 0) * c.L_regularizer))
+    w_j = draw_weights(smoothness_scores(problem, uniform))
+    rest = np.where(w_j > 0, np.maximum(1 - w_j, 0), 0) * c.L_regularizer
+    return float(np.max(w_j * sample_smoothness(problem) + rest))
 
 
 def moment_weights(n_samples: int, batch_size: int, replacement: bool) -> tuple[float, float]:
@@ -164,9 +171,7 @@ def solution_noise(problem: Problem, sampling: Sampling, batch_size: int) -> flo
     """E|g(x*) - grad f(x*)|^2 of a sampling that is unbiased; None if x* is not known."""
     if sampling == "importance":
         scores = smoothness_scores(problem)
-        p_j = scores / scores.sum()
-        w_j = np.divide(1, problem.n_samples * p_j, out=np.zeros_like(p_j), where=p_j > 0)
-        squares = problem.weighted_noise(w_j)
+        squares, p_j = problem.weighted_noise(draw_weights(scores)), scores / scores.sum()
     else:
         squares, p_j = problem.sample_noise, np.full(problem.n_samples, 1 / problem.n_samples)
     if squares is None or sampling == "reshuffled":
