@@ -200,3 +200,17 @@ def test_an_outer_value_may_stand_on_either_side(transform):
     np.testing.assert_allclose(gradients["deep"], 2 * gradients["right"])
     for f in inner.values():
         np.testing.assert_allclose(bo.vmap(f)(np.stack([x, 2 * x]))[1], f(2 * x))
+
+
+def test_a_branch_not_taken_that_overflows_at_the_second_order():
+    """Its value and its slope are numbers, the slope's derivative is infinite."""
+    x, v = np.array([0.70894, 0.3]), np.array([1.0, 2.0])
+    for f in (
+        lambda x: np.sum(np.where(x < -9, np.exp(1e3 * x), x**2)),
+        lambda x: np.sum(np.where(x < -9, np.exp(1e3 * x) * np.sin(x), x**2)),
+        lambda x: np.where(x[0] < -9, np.sum(np.exp(1e3 * x) * x), x @ x),
+        lambda x: np.where(x[0] < -9, np.sum(np.where(x < -9, np.exp(1e3 * x), 0.0)), x @ x),
+    ):
+        np.testing.assert_array_equal(bo.hvp(f)(x, v), 2 * v)
+        np.testing.assert_array_equal(bo.hessian(f)(x), 2 * np.eye(2))
+        np.testing.assert_array_equal(bo.grad(lambda x: bo.grad(f)(x) @ v)(x), 2 * v)  # noqa: B023

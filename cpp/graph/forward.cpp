@@ -3,7 +3,8 @@
 // The nodes from the wrt's on are visited in order, and each gets its tangent: the primitive itself
 // applied to its operands' tangents where it is linear, its `forward` rule, or, derived from the
 // reverse rule, cotangent rule with the tangent in place of the cotangent (elementwise: its
-// Jacobian is diagonal) or the transpose of it.
+// Jacobian is diagonal) or the transpose of it. In the branch of a `where`, a factor of 0 that
+// comes from a `where` itself, the cotangent of a branch not taken, is 0 times anything.
 #include <algorithm>
 #include <numeric>
 
@@ -21,6 +22,7 @@ class Forward {
     const std::vector<NodeId> outputs = expand_fused(b_, given, wrt_);
     const std::vector<bool> needed = b_.ancestors(outputs);
     const std::vector<bool> influenced = descendants(b_, wrt_);
+    const Selections selections(b_, outputs);
     const NodeId end = b_.size();
     tangents_.assign(index(end), kNone);
     std::vector<bool> is_wrt(index(end), false);
@@ -30,7 +32,7 @@ class Forward {
     }
     for (NodeId node = 0; node < end; ++node) {
       if (!needed[index(node)] || !influenced[index(node)] || is_wrt[index(node)]) continue;
-      const NodeId tangent = tangent_of(node);
+      const NodeId tangent = tangent_of(node, selections);
       if (tangent != kNone) tangents_[index(node)] = with_type(b_, tangent, b_.type(node));
     }
     std::vector<NodeId> result;
@@ -46,7 +48,7 @@ class Forward {
 
   NodeId zeros(const Type& type) { return with_type(b_, b_.constant(0.0, b_.dtype()), type); }
 
-  NodeId tangent_of(NodeId node) {
+  NodeId tangent_of(NodeId node, const Selections& selections) {
     const Node view = b_.at(node);  // a copy: emitting moves the nodes
     if (view.op == kNoOp) return kNone;
     const Op& record = op(view.op);
@@ -61,10 +63,11 @@ class Forward {
     NodeId total = kNone;
     for (std::size_t k = 0; k < tangents.size(); ++k) {
       if (tangents[k] == kNone || (record.linearity == Linearity::first && k > 0)) continue;
-      const NodeId term = record.linearity != Linearity::none ? each(view, k, tangents[k])
-                          : record.elementwise ? diagonal(record, node, view, k, tangents[k])
-                                               : transposed(record, node, view, k, tangents[k]);
+      NodeId term = record.linearity != Linearity::none ? each(view, k, tangents[k])
+                    : record.elementwise ? diagonal(record, node, view, k, tangents[k])
+                                         : transposed(record, node, view, k, tangents[k]);
       if (term == kNone) continue;
+      term = selections.times_zero(b_, node, k, term);
       total = total == kNone ? term : b_.emit("add", {total, term});
     }
     return total;

@@ -23,7 +23,7 @@ class Reverse {
   std::vector<NodeId> run(std::span<const NodeId> given, std::span<const NodeId> cotangents) {
     const std::vector<NodeId> outputs = expand_fused(b_, given, wrt_);
     influenced_ = descendants(b_, wrt_);
-    mark_guarded(outputs);
+    const Selections selections(b_, outputs);
     cotangents_.assign(static_cast<std::size_t>(b_.size()), kNone);
     NodeId last = -1;
     for (std::size_t k = 0; k < outputs.size(); ++k) {
@@ -33,7 +33,7 @@ class Reverse {
     for (NodeId node = last; node >= 0; --node) {
       if (!influenced_[index(node)]) continue;
       merge_slices(node);
-      if (cotangents_[index(node)] != kNone) visit(node);
+      if (cotangents_[index(node)] != kNone) visit(node, selections);
     }
     std::vector<NodeId> result;
     for (const NodeId node : wrt_) {
@@ -47,27 +47,14 @@ class Reverse {
  private:
   static std::size_t index(NodeId node) { return static_cast<std::size_t>(node); }
 
-  /// Nodes on which the branch of a `where` depends.
-  void mark_guarded(std::span<const NodeId> outputs) {
-    static const OpId where = find_op("where");
-    std::vector<NodeId> branches;
-    const std::vector<bool> needed = b_.ancestors(outputs);
-    for (NodeId id = 0; id < b_.size(); ++id) {
-      if (!needed[index(id)] || b_.at(id).op != where) continue;
-      branches.insert(branches.end(), b_.at(id).inputs.begin() + 1, b_.at(id).inputs.end());
-    }
-    guarded_ = branches.empty() ? std::vector<bool>(static_cast<std::size_t>(b_.size()), false)
-                                : b_.ancestors(branches);
-  }
-
-  void visit(NodeId node) {
+  void visit(NodeId node, const Selections& selections) {
     const Node view = b_.at(node);  // a copy: emitting moves the nodes
     if (view.op == kNoOp) return;
     const Op& record = op(view.op);
     BUROPT_ASSERT(record.reverse != nullptr);
     NodeId cotangent = cotangents_[index(node)];
     if (!record.elementwise) cotangent = with_type(b_, cotangent, view.type);
-    const bool guarded = guarded_[index(node)];
+    const bool guarded = selections.guarded[index(node)];
     std::vector<NodeId> contributions(view.inputs.size(), kNone);
     record.reverse(b_, {node, view.inputs, view.attributes, guarded}, cotangent, contributions);
     for (std::size_t k = 0; k < contributions.size(); ++k) {
@@ -75,6 +62,7 @@ class Reverse {
       NodeId contribution = contributions[k];
       if (guarded && record.elementwise) {
         contribution = without_nan(b_, b_.emit("equal", {cotangent, zero()}), contribution);
+        contribution = selections.times_zero(b_, node, k, contribution);
       } else if (guarded && record.linearity == Linearity::none &&
                  (b_.type(contribution).batched || !view.type.batched)) {
         contribution = without_nan(b_, all_zero(cotangent), contribution);
@@ -164,7 +152,6 @@ class Reverse {
   std::vector<NodeId> wrt_;
   bool sums_;
   std::vector<bool> influenced_;
-  std::vector<bool> guarded_;
   std::vector<NodeId> cotangents_;
   std::unordered_map<NodeId, std::vector<NodeId>> slices_;
 };

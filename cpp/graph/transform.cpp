@@ -1,5 +1,7 @@
 #include "graph/transform.h"
 
+#include "ops/axes.h"
+
 #include <algorithm>
 
 namespace buropt {
@@ -64,6 +66,32 @@ std::vector<NodeId> expand_fused(Builder& b, std::span<const NodeId> outputs,
   }
   for (NodeId& output : result) output = renamed[index(output)];
   return result;
+}
+
+Selections::Selections(const Builder& builder, std::span<const NodeId> outputs) {
+  static const OpId where = find_op("where");
+  std::vector<NodeId> found, branches;
+  const std::vector<bool> needed = builder.ancestors(outputs);
+  for (NodeId id = 0; id < builder.size(); ++id) {
+    const Node& node = builder.at(id);
+    if (!needed[static_cast<std::size_t>(id)] || node.op != where) continue;
+    found.push_back(id);
+    branches.insert(branches.end(), node.inputs.begin() + 1, node.inputs.end());
+  }
+  const std::vector<bool> none(static_cast<std::size_t>(builder.size()), false);
+  guarded = found.empty() ? none : builder.ancestors(branches);
+  selected = found.empty() ? none : descendants(builder, found);
+}
+
+NodeId Selections::times_zero(Builder& builder, NodeId product, std::size_t operand,
+                              NodeId term) const {
+  static const OpId multiply = find_op("multiply");
+  const Node& node = builder.at(product);
+  if (node.op != multiply || !guarded[static_cast<std::size_t>(product)]) return term;
+  const NodeId factor = node.inputs[1 - operand];
+  if (!selected[static_cast<std::size_t>(factor)]) return term;
+  const NodeId zero = builder.constant(0.0, builder.dtype());
+  return without_nan(builder, builder.emit("equal", {factor, zero}), term);
 }
 
 }  // namespace buropt

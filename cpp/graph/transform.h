@@ -45,4 +45,16 @@ NodeId with_type(Builder& builder, NodeId value, const Type& type);
 /// Flags over all nodes: does it depend on one of these?
 std::vector<bool> descendants(const Builder& builder, std::span<const NodeId> nodes);
 
+/// What `where` has to do with the nodes that some outputs need.
+struct Selections {
+  std::vector<bool> guarded;   ///< it goes into the branch of a `where`, which may leave it out
+  std::vector<bool> selected;  ///< it depends on a `where`, whose 0 may be that of what is left out
+
+  Selections(const Builder& builder, std::span<const NodeId> outputs);
+
+  /// A term of a product's derivative, its other factor times something: 0 in place of NaN where
+  /// the factor is 0 because a `where` has left something out, infinite or not.
+  NodeId times_zero(Builder& builder, NodeId product, std::size_t operand, NodeId term) const;
+};
+
 }  // namespace buropt
