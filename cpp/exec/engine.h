@@ -133,6 +133,7 @@ class Engine {
   const std::byte* csr_rows(const Run& run, const Batch& batch, std::int64_t from, std::int64_t n,
                             std::size_t input, std::int64_t number, ThreadState& state) const;
   void execute(const std::vector<Instruction>& code, const Run& run, const Frame& frame) const;
+  void take_rows(const Instruction& s, std::int64_t part, const Run& run, Frame& frame) const;
   std::byte* sums(const Run& run, std::int64_t batch, std::int64_t slot,
                   const Accumulator& a) const;
   void run_slot(const Run& run, std::int64_t task, ThreadState& state) const;

@@ -5,6 +5,7 @@
 
 #include "base/pool.h"
 #include "exec/workspace.h"
+#include "math/lanes.h"
 
 namespace buropt {
 namespace {
@@ -20,6 +21,7 @@ void Engine::run_tiles(Run& run, double scale) const {
   Workspace& w = run.workspace;
   const auto [batches, threads] = std::pair(run.batches, run.threads);
   w.scratch.reserve(at(program_.scratch_bytes * threads));
+  while (w.part_buffers.size() < at(threads)) w.part_buffers.emplace_back(program_.places.size());
   bind_vectors(run, scale);
   execute(program_.before, run, {w.buffers.data(), 1, w.scratch.data()});
   if (program_.has_batch()) {
@@ -129,18 +131,38 @@ void Engine::new_thread(const Workspace& w, ThreadState& state) const {
 void Engine::execute(const std::vector<Instruction>& code, const Run& run,
                      const Frame& frame) const {
   for (const Instruction& s : code) {
-    if (!run.splits || run.threads == 1 || !s.splits || s.work * frame.rows < kSplitWork) {
+    const bool is_shared = run.splits && run.threads > 1 && (s.splits || s.splits_rows) &&
+                           s.work * frame.rows >= kSplitWork;
+    if (!is_shared) {
       s.run(s, frame);
       continue;
     }
     Pool::run(run.threads, run.threads, [&](std::int64_t part, int) {
       Frame own = frame;
-      own.part = static_cast<std::int32_t>(part);
-      own.parts = run.threads;
       own.scratch += part * program_.scratch_bytes;
+      if (s.splits) {
+        own.part = static_cast<std::int32_t>(part);
+        own.parts = run.threads;
+      } else {
+        take_rows(s, part, run, own);
+      }
       s.run(s, own);
     });
   }
+}
+
+/// Narrows the frame to a thread's share of the samples.
+void Engine::take_rows(const Instruction& s, std::int64_t part, const Run& run,
+                       Frame& frame) const {
+  const std::int64_t first = part_begin(frame.rows, run.threads, part);
+  std::vector<std::byte*>& buffers = run.workspace.part_buffers[at(part)];
+  const auto move = [&](std::int32_t b) {
+    buffers[at(b)] = frame.buffers[b] + first * program_.places[at(b)].row_bytes;
+  };
+  move(s.out);
+  for (const std::int32_t b : s.in) move(b);
+  frame.buffers = buffers.data();
+  frame.rows = part_begin(frame.rows, run.threads, part + 1) - first;
 }
 
 /// Where a slot of a batch sums up.

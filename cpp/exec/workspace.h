@@ -24,6 +24,8 @@ struct Engine::Workspace {
   Buffer slots;
   std::vector<std::byte*> buffers;
   std::vector<ThreadState> threads;
+  /// By thread: addresses for an instruction that is run on some of a tile's samples.
+  std::vector<std::vector<std::byte*>> part_buffers;
   /// By Batch::fixed, then by CSR array: within each tile, the rows by length.
   std::vector<std::vector<std::vector<std::uint16_t>>> orders;
   alignas(kAlignment) std::byte scale[8];

@@ -95,6 +95,7 @@ class Planner {
         place.where = Where::tile;
       else
         place.where = Where::shared;
+      if (node.type.batched) place.row_bytes = bytes(i, 1);
       p_.places.push_back(place);
       owner_.push_back(static_cast<NodeId>(i));
     }
@@ -313,6 +314,7 @@ class Planner {
       }
       const bool in_tile = stage_[at(i)] == Stage::tile;
       instruction.batched = node.type.batched;
+      instruction.splits_rows = in_tile && node.type.batched && op(node.op).elementwise;
       instruction.work = work(node);
       op(node.op).lower({types, node.type, node.attributes, in_tile ? p_.max_rows : 1},
                         instruction);

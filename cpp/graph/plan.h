@@ -25,6 +25,7 @@ enum class Where : std::uint8_t { unused, constant, input, output, shared, tile,
 struct Place {
   Where where = Where::unused;
   std::int64_t offset = 0;
+  std::int64_t row_bytes = 0;  ///< from one sample to the next; 0 where all share the value
 };
 
 struct OutputPlan {

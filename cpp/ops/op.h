@@ -103,6 +103,8 @@ struct Instruction {
   std::int64_t step_rows = 0;
   /// Any number of threads may each compute a part of the result, with the same bits.
   bool splits = false;
+  /// Of a value for each sample: so they may if each has some of the samples.
+  bool splits_rows = false;
   /// Bits of the operands of which it takes the samples' rows through Frame::picks.
   std::uint8_t picks = 0;
   /// Rough number of multiply-adds for one sample.
