@@ -29,8 +29,8 @@ class LinearLoops {
         samples_(dtype_, n_samples, dense, csr) {
     const auto loss = linear_loss(graph);
     if (!loss) return;
-    const auto& [kind, number] = sources.at(static_cast<std::size_t>(loss->features) - 1);
-    if (kind != "csr") return;
+    const auto& rows = sources.at(static_cast<std::size_t>(loss->features) - 1);
+    if (rows.first != "csr") return;
     dispatch(dtype_, [&](auto zero) {
       using T = decltype(zero);
       std::vector<const T*> others;
@@ -39,8 +39,9 @@ class LinearLoops {
             static_cast<std::size_t>(sources.at(static_cast<std::size_t>(other) - 1).second);
         others.push_back(reinterpret_cast<const T*>(samples_.data().dense.at(source).values));
       }
-      model_ = LinearModel<T>::make(
-          *loss, samples_.data(), samples_.data().csr.at(static_cast<std::size_t>(number)), others);
+      model_ = LinearModel<T>::make(*loss, samples_.data(),
+                                    samples_.data().csr.at(static_cast<std::size_t>(rows.second)),
+                                    others);
     });
   }
   LinearLoops(const LinearLoops&) = delete;
