@@ -167,7 +167,12 @@ def test_a_graph_is_only_added_where_it_fits():
         ("broadcast_to", [(3,)], {"shape": [2]}, r"\(3,\) does not broadcast to \(2,\)"),
         ("sum", [(3,)], {"axes": [1], "keepdims": 0}, "axis 1 is out of range"),
         ("concatenate", [(2, 3), (2, 4)], {"axis": 0}, "differ only along axis 0"),
-        ("integer_power", [(3,)], {"n": 2**40}, "beyond 32 bits"),
+        ("integer_power", [(3,)], {"n": 2**40}, "not in -2147483646 to 2147483646"),
+        ("erfcx", [(3,)], {"n": -1}, "not in 0 to 1048576"),
+        ("layer_norm", [(3,)], {"eps": []}, "eps is missing"),
+        ("layer_norm_weight_vjp", [(4, 3), (4, 3), (4, 1)], {"eps": 0}, r"moments .* \(4, 2\)"),
+        ("layer_norm_affine_vjp", [(4, 3), (4, 3), (4, 2), (2,)], {"eps": 0}, r"weight .* \(3,\)"),
+        ("logsumexp_vjp", [(3,), (4, 3)], {}, r"no cotangent of shape \(3,\)"),
     ],
 )
 def test_shape_errors(op, shapes, attributes, text):

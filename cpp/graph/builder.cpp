@@ -83,7 +83,7 @@ NodeId Builder::find_constant(std::size_t hash, const std::byte* values, const S
   for (auto it = first; it != last; ++it) {
     const Node& other = at(it->second);
     if (other.is_constant && other.type.shape == shape &&
-        std::memcmp(constant_values(it->second)->data(), values, bytes) == 0) {
+        (bytes == 0 || std::memcmp(constant_values(it->second)->data(), values, bytes) == 0)) {
       return it->second;
     }
   }

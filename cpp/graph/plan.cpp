@@ -102,7 +102,11 @@ class Planner {
     for (const Input& input : g_.inputs) p_.input_buffers.push_back(buffer_[at(input.node)]);
     for (std::size_t k = 0; k < g_.outputs.size(); ++k) {
       const NodeId node = g_.outputs[k];
-      BUROPT_ASSERT(!g_.node(node).type.csr);
+      if (g_.node(node).type.csr) {
+        raise(ErrorKind::value,
+              "buropt: the output %s is a sparse row, of which only products can be computed",
+              g_.output_names[k].c_str());
+      }
       const bool per_sample = g_.node(node).type.batched;
       p_.has_per_sample_output = p_.has_per_sample_output || per_sample;
       Place& place = p_.places[at(buffer_[at(node)])];

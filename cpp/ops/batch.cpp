@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "math/reduce.h"
+#include "ops/axes.h"
 #include "ops/families.h"
 
 namespace buropt {
@@ -18,7 +19,7 @@ int leading_of(const Attributes& attributes) {
 
 Type infer_batch_sum(std::span<const Type> in, const Attributes& attributes) {
   const int leading = leading_of(attributes);
-  if (!in[0].batched || leading < 0 || leading > in[0].shape.rank()) {
+  if (!dense("batch_sum", in[0]).batched || leading < 0 || leading > in[0].shape.rank()) {
     raise(ErrorKind::value, "buropt.batch_sum: a sample of shape %s has no %d axes to sum over",
           in[0].shape.str().c_str(), leading);
   }
@@ -55,7 +56,7 @@ void batch_sum_kernel(const Instruction& s, const Frame& frame) noexcept {
 }
 
 Type infer_to_batched(std::span<const Type> in, const Attributes&) {
-  Type out = in[0];
+  Type out = dense("to_batched", in[0]);
   out.batched = true;
   return out;
 }

@@ -8,6 +8,7 @@
 //     the place in slice(array of that shape) of what has the place x in the array; -1 outside
 #include <algorithm>
 
+#include "ops/axes.h"
 #include "ops/families.h"
 
 namespace buropt {
@@ -25,7 +26,7 @@ Type infer_map(std::span<const Type> in, const Attributes& attributes) {
   const auto& [extents, strides, offset] = attributes.lists;
   check(strides.size() == extents.size() && offset.size() <= 1 && are_positive(extents),
         "index_map");
-  return in[0];
+  return dense("index_map", in[0]);
 }
 
 Type infer_slice(std::span<const Type> in, const Attributes& attributes) {
@@ -36,7 +37,7 @@ Type infer_slice(std::span<const Type> in, const Attributes& attributes) {
     valid = starts[axis] >= 0 && sizes_and_steps[rank + axis] != 0;
   }
   check(valid, "index_in_slice");
-  return in[0];
+  return dense("index_in_slice", in[0]);
 }
 
 template <class T, class F>

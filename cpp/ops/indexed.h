@@ -10,13 +10,25 @@
 // exact at any order, also where a formula for a single derivative would cancel.
 // Optional members:
 //   domain                   where tests sample
+//   has_negative_n           the family goes on below 0
 //   identity(e, inputs, n)   a simpler node of the same value, or kNone
 #pragma once
+
+#include <limits>
 
 #include "ops/elementwise.h"
 
 namespace buropt {
 namespace indexed {
+
+template <class F>
+inline constexpr bool has_negative_n = requires { requires F::has_negative_n; };
+
+// Of an int n there are neighbours, which derivatives are made of. Functions that begin at n = 0
+// are computed by recurrences as long as n.
+template <class F>
+inline constexpr std::int64_t kMostN =
+    has_negative_n<F> ? std::numeric_limits<int>::max() - 1 : std::int64_t{1} << 20;
 
 template <class F, class T>
 void kernel(const Instruction& s, const Frame& frame) noexcept {
@@ -48,9 +60,11 @@ Type infer(std::span<const Type> in, const Attributes& attributes) {
           static_cast<int>(F::name.size()), F::name.data());
   }
   const std::int64_t n = attributes[0][0];
-  if (n != static_cast<std::int32_t>(n)) {
-    raise(ErrorKind::value, "buropt.%.*s: the constant %lld is beyond 32 bits",
-          static_cast<int>(F::name.size()), F::name.data(), static_cast<long long>(n));
+  constexpr std::int64_t least = has_negative_n<F> ? -kMostN<F> : 0;
+  if (n < least || n > kMostN<F>) {
+    raise(ErrorKind::value, "buropt.%.*s: the constant n is %lld, not in %lld to %lld",
+          static_cast<int>(F::name.size()), F::name.data(), static_cast<long long>(n),
+          static_cast<long long>(least), static_cast<long long>(kMostN<F>));
   }
   return elementwise::infer(F::name, in);
 }

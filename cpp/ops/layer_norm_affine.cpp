@@ -63,8 +63,19 @@ void kernel(const Instruction& s, const Frame& frame) noexcept {
   });
 }
 
-Type infer(std::span<const Type> in, const Attributes&) {
-  const Type out = infer_rows(kName, in.first(1));
+/// The moments of rows x are an operand.
+void check_moments(std::string_view name, const Shape& x, const Type& moments) {
+  Shape expected = x;
+  expected[x.rank() - 1] = 2;
+  if (!(dense(name, moments).shape == expected)) {
+    raise(ErrorKind::value, "buropt.%.*s: moments of rows of shape %s have shape %s, not %s",
+          static_cast<int>(name.size()), name.data(), x.str().c_str(), expected.str().c_str(),
+          moments.shape.str().c_str());
+  }
+}
+
+Type infer(std::span<const Type> in, const Attributes& attributes) {
+  const Type out = infer_normalized(kName, in.first(1), attributes);
   const Shape columns{out.shape[out.shape.rank() - 1]};
   if (!(dense(kName, in[1]).shape == columns) || !(dense(kName, in[2]).shape == columns)) {
     raise(ErrorKind::value,
@@ -165,8 +176,8 @@ NodeId expand_moments(Emitter& e, std::span<const NodeId> inputs, const Attribut
   return e.emit(find_op("concatenate"), parts, Attributes({axis}));
 }
 
-Type infer_moments(std::span<const Type> in, const Attributes&) {
-  Type out = infer_rows(kMoments, in);
+Type infer_moments(std::span<const Type> in, const Attributes& attributes) {
+  Type out = infer_normalized(kMoments, in, attributes);
   out.shape[out.shape.rank() - 1] = 2;
   return out;
 }
@@ -194,8 +205,15 @@ void vjp_kernel(const Instruction& s, const Frame& frame) noexcept {
   });
 }
 
-Type infer_vjp(std::span<const Type> in, const Attributes&) {
-  Type out = infer_rows(kVjp, in.first(2));
+Type infer_vjp(std::span<const Type> in, const Attributes& attributes) {
+  Type out = infer_normalized(kVjp, in.first(2), attributes);
+  check_moments(kVjp, out.shape, in[2]);
+  const Shape columns{out.shape[out.shape.rank() - 1]};
+  if (!(dense(kVjp, in[3]).shape == columns)) {
+    raise(ErrorKind::value, "buropt.%.*s: rows of shape %s need a weight of shape %s, got %s",
+          static_cast<int>(kVjp.size()), kVjp.data(), out.shape.str().c_str(),
+          columns.str().c_str(), in[3].shape.str().c_str());
+  }
   out.batched = out.batched || in[2].batched;
   return out;
 }
@@ -230,8 +248,9 @@ void weight_kernel(const Instruction& s, const Frame& frame) noexcept {
   }
 }
 
-Type infer_weight(std::span<const Type> in, const Attributes&) {
-  Type out = infer_rows(kWeight, in.first(2));
+Type infer_weight(std::span<const Type> in, const Attributes& attributes) {
+  Type out = infer_normalized(kWeight, in.first(2), attributes);
+  check_moments(kWeight, out.shape, in[2]);
   out.shape = Shape{out.shape[out.shape.rank() - 1]};
   return out;
 }
@@ -277,7 +296,11 @@ std::vector<Op> layer_norm_affine_ops() {
   known.arity = 4;
   known.attributes = {"eps"};
   known.derived = true;
-  known.infer = infer;
+  known.infer = [](std::span<const Type> in, const Attributes& attributes) {
+    const Type out = infer(in, attributes);
+    check_moments(kKnown, out.shape, in[3]);
+    return out;
+  };
   known.lower = lower<kernel<float, true>, kernel<double, true>>;
 
   Op moments;

@@ -71,8 +71,8 @@ std::vector<Op> ops(std::string_view doc) {
   op.name = kName<centred>;
   op.doc = doc;
   op.attributes = {"eps"};
-  op.infer = [](std::span<const Type> in, const Attributes&) {
-    return infer_rows(kName<centred>, in);
+  op.infer = [](std::span<const Type> in, const Attributes& attributes) {
+    return infer_normalized(kName<centred>, in, attributes);
   };
   op.reverse = [](Emitter& e, const NodeView& node, NodeId cotangent,
                   std::span<NodeId> cotangents) {
@@ -97,8 +97,8 @@ std::vector<Op> ops(std::string_view doc) {
   vjp.arity = 2;
   vjp.attributes = {"eps"};
   vjp.derived = true;
-  vjp.infer = [](std::span<const Type> in, const Attributes&) {
-    return infer_rows(kVjpName<centred>, in);
+  vjp.infer = [](std::span<const Type> in, const Attributes& attributes) {
+    return infer_normalized(kVjpName<centred>, in, attributes);
   };
   vjp.expand = expand_vjp<centred>;
   vjp.lower = [](const LowerContext& c, Instruction& s) {

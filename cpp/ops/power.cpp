@@ -32,6 +32,7 @@ struct Power {
 struct IntegerPower {
   static constexpr std::string_view name = "integer_power",
                                     doc = "x to a constant integer power, by multiplication.";
+  static constexpr bool has_negative_n = true;
   template <class T>
   static T value(T x, int n) {
     return powi(x, n);

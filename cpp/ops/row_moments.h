@@ -7,6 +7,16 @@
 
 namespace buropt {
 
+/// As infer_rows, of an instruction with the attribute eps.
+inline Type infer_normalized(std::string_view name, std::span<const Type> in,
+                             const Attributes& attributes) {
+  if (attributes[0].size() != 1) {
+    raise(ErrorKind::value, "buropt.%.*s: the number eps is missing", static_cast<int>(name.size()),
+          name.data());
+  }
+  return infer_rows(name, in);
+}
+
 /// The attribute "eps": the bits of a double, last of the instruction's numbers.
 inline void append_epsilon(const Attributes& attributes, Instruction& s) {
   s.numbers.push_back(attributes[0].at(0));

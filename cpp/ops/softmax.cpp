@@ -235,7 +235,11 @@ Op logsumexp_vjp_op() {
   op.derived = true;
   op.infer = [](std::span<const Type> in, const Attributes&) {
     Type out = infer_rows("logsumexp_vjp", in.subspan(1));
-    BUROPT_ASSERT(in[0].shape == without_last_axis(out.shape));
+    if (!(dense("logsumexp_vjp", in[0]).shape == without_last_axis(out.shape))) {
+      raise(ErrorKind::value,
+            "buropt.logsumexp_vjp: rows of shape %s have no cotangent of shape %s",
+            out.shape.str().c_str(), in[0].shape.str().c_str());
+    }
     out.batched = out.batched || in[0].batched;
     return out;
   };
