@@ -9,17 +9,26 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
+
+undone: list[Callable[[], None]] = []
+"""What takes back what the program has done so far, the last thing at the end."""
 
 
 def quit_at_once(number: int, frame: FrameType | None) -> None:
-    """A signal handler: say so, and end the process with the exit code of a shell's Ctrl-C."""
+    """A signal handler: say so, and end with a shell's exit code, leaving no empty folder."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is sys.stderr:
                 stream.write("buropt: interrupted\n")
             stream.flush()
         except Exception:  # closed, failing, or in the middle of a write
+            continue
+    while undone:
+        try:
+            undone.pop()()
+        except Exception:  # a folder that cannot be removed
             continue
     os._exit(128 + number)
 

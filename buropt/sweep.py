@@ -27,6 +27,7 @@ from omegaconf import DictConfig, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 from buropt import result
+from buropt._interrupt import undone
 from buropt.checkpoint import SILENT
 from buropt.folder import REFUSED, RESULT, RUN, config_of, finished
 from buropt.monitor import Monitor, read_object
@@ -154,9 +155,9 @@ def _refusals() -> Iterator[None]:
 
 @contextmanager
 def _kept_if_used(wanted: Path, is_new: bool, trifles: set[str]) -> Iterator[Path]:
-    """Makes a folder, and after a refusal, which wrote only trifles to it, leaves it as it was.
+    """Makes a folder, which goes again if nothing but trifles is written to it.
 
-    A new one gets a number if it was there before.
+    That is after a refusal, or a Ctrl-C before the start; what was there before stays. A new one gets a number if it was there before.
     """
     made = [place for place in wanted.absolute().parents if not place.exists()]
     is_there = wanted.exists() and not is_new
@@ -172,18 +173,25 @@ def _kept_if_used(wanted: Path, is_new: bool, trifles: set[str]) -> Iterator[Pat
     if not is_there:
         made.insert(0, folder.absolute())
     before, place = set(os.listdir(folder)), folder.absolute()  # a job may change the directory
+
+    def leave() -> None:
+        written = set(os.listdir(place)) - before
+        if all(name in trifles or _is_empty(place / name) for name in written):
+            _close_logs(place)
+            for name in written:
+                (place / name).unlink() if name in trifles else (place / name).rmdir()
+            for parent in made:
+                parent.rmdir()  # which fails, if another process has put something there
+
+    undone.append(leave)
     try:
         yield folder
     except BaseException:
         with suppress(OSError):
-            written = set(os.listdir(place)) - before
-            if written <= trifles:
-                _close_logs(place)
-                for name in written:
-                    (place / name).unlink()
-                for parent in made:
-                    parent.rmdir()  # which fails, if another process has put something there
+            leave()
         raise
+    finally:
+        undone.remove(leave)
 
 
 def exit_codes(folder: Path) -> Iterator[int]:
@@ -259,6 +267,11 @@ def _of_a_run(folder: Path) -> Path:
 def _is_given(config: DictConfig, kind: str) -> bool:
     """Whether the command line names the folder; any other is only a pattern for new ones."""
     return any(word.startswith(f"hydra.{kind}.dir=") for word in config.hydra.overrides.hydra)
+
+
+def _is_empty(path: Path) -> bool:
+    """Whether it is the folder of a job that has not begun."""
+    return path.is_dir() and not os.listdir(path)
 
 
 def _close_logs(folder: Path) -> None:

@@ -102,7 +102,7 @@ PYTHON_LAYERS = {
     "monitor": {"budget", "folder", "history", "progress"},
     "hydra_files": {"folder"},
     "processes": {"folder", "hydra_files"},
-    "sweep": {"checkpoint", "data", "folder", "monitor", "processes", "result"},
+    "sweep": {"_interrupt", "checkpoint", "data", "folder", "monitor", "processes", "result"},
     "run": {
         *{"checkpoint", "folder", "hydra_files", "loop", "mistakes", "result", "runner", "screen"},
         "sweep",
