@@ -58,9 +58,9 @@ def explain(error: Exception) -> str:
         return unreadable(str(error.override), first_line(error))
     lists = [word for word in group_words() if word.partition("=")[2].startswith("[")]
     if str(error).startswith("Config group override must be") or (
-        lists and isinstance(error, TypeError)  # of a list without names
+        lists and isinstance(error, (TypeError, MissingConfigException))
     ):
-        return no_choice(lists or group_words())
+        return no_choice((lists or group_words())[0])
     several = re.match(r"(?:Ambiguous value for argument|Sweep parameters) '(.+?)'", str(error))
     if several:
         hidden = other_mistake(sys.argv[1:])
@@ -107,9 +107,13 @@ def group_words() -> list[str]:
     return [word for word in sys.argv[1:] if word.partition("=")[0] in groups]
 
 
-def no_choice(words: list[str]) -> str:
-    """The sentence for groups that are given another value than a name."""
-    return f"a group takes the name of one of its choices, which --help lists: {' '.join(words)}"
+def no_choice(word: str) -> str:
+    """The sentence for a group that is given another value than a name."""
+    group = word.partition("=")[0]
+    GlobalHydra.instance().clear()
+    with hydra.initialize_config_module(CONFIGS.removeprefix("pkg://"), version_base="1.3"):
+        names = GlobalHydra.instance().config_loader().get_group_options(group)
+    return f"{word} names no choice: write {group}=NAME, where NAME is one of {', '.join(names)}"
 
 
 def not_there(place: str) -> str:
@@ -117,9 +121,10 @@ def not_there(place: str) -> str:
     if "@" in place:
         return ""
     given = in_braces(place)
-    if given and place in (*GROUPS, *OVERLAYS):
-        choice = no_choice([word for word in group_words() if word.startswith(f"{place}=")])
-        return f"{choice}; a setting of the choice is written {place}.{given[0]}=..."
+    chosen = [word for word in group_words() if word.startswith(f"{place}={{")]
+    if chosen:
+        key = place_of(place, given[0] if given else "SETTING")
+        return f"{no_choice(chosen[0])}; a setting of the choice is written {key}=..."
     if given:
         there = settings_beside(f"{place}.{given[0]}", sys.argv[1:]) or []
         place = next((f"{place}.{key}" for key in given if key not in there), place)
@@ -134,6 +139,11 @@ def not_there(place: str) -> str:
             return f"{parent(place)} has no settings of its own: add one with +{place}=..."
         place = parent(place)
     return ""
+
+
+def place_of(group: str, key: str) -> str:
+    """Where a setting of a group's choice is: those of an overlay are the configuration's own."""
+    return key if group in OVERLAYS else f"{group}.{key}"
 
 
 def in_braces(place: str) -> list[str]:

@@ -157,7 +157,8 @@ def _refusals() -> Iterator[None]:
 def _kept_if_used(wanted: Path, is_new: bool, trifles: set[str]) -> Iterator[Path]:
     """Makes a folder, which goes again if nothing but trifles is written to it.
 
-    That is after a refusal, or a Ctrl-C before the start; what was there before stays. A new one gets a number if it was there before.
+    That is after a refusal, or a Ctrl-C before the start; what was there before stays. A new one
+    gets a number if it was there before.
     """
     made = [place for place in wanted.absolute().parents if not place.exists()]
     is_there = wanted.exists() and not is_new

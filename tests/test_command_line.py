@@ -51,15 +51,19 @@ from buropt import run as app
         ),
         (
             ["optimizer=null"],
-            "a group takes the name of one of its choices, which --help lists: opt",
+            "optimizer=null names no choice: write optimizer=NAME, where NAME is one of adagrad,",
         ),
         (["optimizer"], "cannot read 'optimizer' on the command line: write optimizer=value"),
         (
             ["data={a:1}"],
-            "a group takes the name of one of its choices, which --help lists: data={a:1}; a "
-            "setting of the choice is written data.a=",
+            "data={a:1} names no choice: write data=NAME, where NAME is one of a1a, a9a, "
+            "breast_cancer, digits, libsvm, mushrooms, news20, none, phishing, synthetic, w8a; a "
+            "setting of the choice is written data.a=...",
         ),
-        (["compressor=[1,2]"], "a group takes the name of one of its choices, which --help lists"),
+        (["budget={bits:3}"], "budget={bits:3} names no choice: write budget=NAME, where NAME is"),
+        (["-m", "data={a:1},a9a"], "data={a:1},a9a names no choice: write data=NAME, where NAME"),
+        (["compressor=[1,2]"], "compressor=[1,2] names no choice: write compressor=NAME, where"),
+        (["problem=[a]"], "problem=[a] names no choice: write problem=NAME, where NAME is one of"),
         (["checkpoint={minutes:1}"], "checkpoint.minutes is not a setting. The settings here are"),
         (["seed.x=1"], "seed has no settings below it: write seed=..."),
         (["optimizer=scipy_cg", "optimizer.options.a=1"], "optimizer.options has no settings of"),
