@@ -127,8 +127,12 @@ void Samples::check_range(const std::int64_t* list, std::int64_t n, const char* 
   if (n_ == 0) {
     raise(ErrorKind::value, "%s cannot be given: this oracle was compiled without data", name);
   }
+  // As numbers without a sign, negative ones are large.
+  const auto is_outside = [&](std::int64_t i) {
+    return static_cast<std::uint64_t>(i) >= static_cast<std::uint64_t>(n_);
+  };
+  if (std::count_if(list, list + n, is_outside) == 0) return;
   const auto [low, high] = std::minmax_element(list, list + n);
-  if (*low >= 0 && *high < n_) return;
   raise(ErrorKind::index, "%s contains %lld, but sample numbers go from 0 to %lld", name,
         static_cast<long long>(*low < 0 ? *low : *high), static_cast<long long>(n_ - 1));
 }

@@ -3,7 +3,8 @@
 // Order of summation: csr_dot sums entry e of a row in lane e mod 4 and adds the lanes in pairs;
 // with a matrix x it is one chain over the entries. csr_scatter adds row after row in the order
 // that is given, entry after entry, straight to g. So all results are the same whether ones are
-// stored or left out, and without an order also however rows are cut into tiles.
+// stored or left out, and without an order also however rows are cut into tiles. Rows that a list
+// picks have kernels of their own with the same sums (csr_picked.h).
 //
 // Of short rows, what costs time is a branch that mispredicts where a row ends. So csr_dot handles
 // the last entries of a row under a mask instead of a loop, and where lengths vary from row to row
@@ -15,30 +16,11 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "math/csr_picked.h"
+#include "math/csr_rows.h"
 #include "math/lanes.h"
 
 namespace buropt {
-
-/// n rows of a CSR matrix, in place: rows first..first+n-1, or those that `rows` names at positions
-/// first..first+n-1. Row i has entries row_starts[i]..row_starts[i + 1].
-template <class T>
-struct CsrRows {
-  const T* values;              // (n_entries,); nullptr: every entry is 1
-  const std::int32_t* columns;  // (n_entries,)
-  const std::int64_t* row_starts;
-  std::int64_t n_entries;    // of the whole matrix
-  const std::int64_t* rows;  // nullptr: all rows in order
-  std::int64_t first;
-  std::int64_t n;
-  const std::uint16_t* order = nullptr;  // the order in which to go through rows 0..n-1
-
-  BUROPT_INLINE std::int64_t turn(std::int64_t i) const noexcept {
-    return order == nullptr ? i : order[i];
-  }
-  BUROPT_INLINE std::int64_t row(std::int64_t i) const noexcept {
-    return rows == nullptr ? first + i : rows[first + i];
-  }
-};
 
 namespace detail {
 
@@ -218,12 +200,14 @@ void csr_scatter_strip(const CsrRows<T>& a, const T* r, std::int64_t k, T* g,
 /// z (n,) = A x (d,).
 template <class T>
 void csr_dot(const CsrRows<T>& a, const T* x, T* z) noexcept {
+  if (a.are_picked()) return csr_dot_picked(a, x, z);
   return a.values != nullptr ? detail::csr_dot<true>(a, x, z) : detail::csr_dot<false>(a, x, z);
 }
 
 /// g (d,) += A^T r (n,).
 template <class T>
 void csr_scatter(const CsrRows<T>& a, const T* r, T* g) noexcept {
+  if (a.are_picked()) return csr_scatter_picked(a, r, g);
   return a.values != nullptr ? detail::csr_scatter<true>(a, r, g)
                              : detail::csr_scatter<false>(a, r, g);
 }
