@@ -11,9 +11,11 @@ error.txt        the traceback of a run that failed
 
 from __future__ import annotations
 
+import errno
 import json
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +46,36 @@ class OccupiedError(ValueError):
         )
 
 
+class UnwritableError(Exception):
+    """A folder that takes no files: neither a mistake in the configuration nor a bug."""
+
+    def __init__(self, folder: Path, error: OSError) -> None:
+        super().__init__(
+            f"cannot write to the folder {folder} ({error.strerror or error}): "
+            f"{'make room there, or ' if is_full(error) else ''}choose another one with "
+            "hydra.run.dir=FOLDER (hydra.sweep.dir for a sweep)"
+        )
+
+
+def is_full(error: Exception) -> bool:
+    """Whether it says that a disk, or a user's share of it, is full."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextmanager
+def writing_to(folder: Path) -> Iterator[None]:
+    """Turns an OSError into an `UnwritableError`.
+
+    One that says that another process works there stays what it is.
+    """
+    try:
+        yield
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        raise UnwritableError(folder, error) from error
+
+
 def create_run(folder: Path, config: Mapping[str, Any], overwrite: bool) -> History:
     """Make the folder that of a new run, and open its history.
 
@@ -51,22 +83,35 @@ def create_run(folder: Path, config: Mapping[str, Any], overwrite: bool) -> Hist
     ------
     OccupiedError
         If it is that of another run, which is not to be overwritten.
+    UnwritableError
+        If a file cannot be written; those of this run are gone again.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        history = History.create(folder / HISTORY, overwrite)
-    except FileExistsError:
-        raise OccupiedError(folder) from None
-    _forget(folder, *OF_THE_END, CHECKPOINT)  # of the run whose history has just gone
-    content = {
-        "format": "buropt run",
-        "version": 1,
-        "config": config,
-        "command": result.command(),
-        "versions": result.versions(),
-    }
-    result.write_json(folder / RUN, content)
+    with writing_to(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            history = History.create(folder / HISTORY, overwrite)
+        except FileExistsError:
+            raise OccupiedError(folder) from None
+        _forget(folder, *OF_THE_END, CHECKPOINT)  # of the run whose history has just gone
+        content = {
+            "format": "buropt run",
+            "version": 1,
+            "config": config,
+            "command": result.command(),
+            "versions": result.versions(),
+        }
+        try:
+            result.write_json(folder / RUN, content)
+        except OSError:
+            history.close()
+            withdraw_run(folder)
+            raise
     return history
+
+
+def withdraw_run(folder: Path) -> None:
+    """Remove what `create_run` has written, before anything else is there."""
+    _forget(folder, RUN, HISTORY)
 
 
 def is_taken(folder: Path) -> bool:

@@ -3,9 +3,9 @@
 Hydra reads the configuration in `buropt/conf` and calls `job`, once or for every job of a sweep, in
 this process or in others; `buropt.runner` does the rest and needs no command line. Exit codes: 0
 the budget is used up or the tolerance reached; 1 a value was not finite, a file could not be
-written, or a bug (with its traceback); 2 a mistake in the command, said in one sentence; 130
-interrupted, everything written. A sweep's is the largest of its jobs'. A console that fails
-(`| head`) changes none.
+written (a full disk), or a bug (with its traceback); 2 a mistake in the command, said in one
+sentence; 130 interrupted, everything written. A sweep's is the largest of its jobs'. A console that
+fails (`| head`) changes none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import os
 import re
 import sys
 import traceback
-from contextlib import suppress
 from pathlib import Path
 
 import hydra
@@ -30,7 +29,7 @@ from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 
 from buropt.checkpoint import SILENT
-from buropt.folder import OVERRIDES, config_of, write_failure
+from buropt.folder import OVERRIDES, UnwritableError, config_of, is_full, write_failure, writing_to
 from buropt.hydra_files import keep_configuration
 from buropt.loop import CONVERGED, INTERRUPTED, NON_FINITE
 from buropt.mistakes import CONFIGS, UsageError, explain, usage_errors
@@ -79,6 +78,9 @@ def command_line() -> int:
     except Exception as error:  # of Hydra, a launcher or a sweeper: jobs tell of theirs
         if TRACEBACK in os.environ:
             raise
+        if isinstance(error, OSError) and is_full(error) and Folders.launched is not None:
+            tell(UnwritableError(Folders.launched.folder, error))
+            return 1
         refusals = (HydraException, OmegaConfBaseException, OSError, ValueError)
         if isinstance(error, refusals) or Folders.launched is None:
             print(f"buropt: {explain(error)}", file=sys.stderr)
@@ -125,8 +127,8 @@ def job(config: DictConfig) -> float:
 
     def on_start() -> None:
         nonlocal is_ours
-        is_ours = True
         keep_configuration(folder, config, settings)
+        is_ours = True
 
     try:
         with usage_errors():
@@ -141,11 +143,16 @@ def job(config: DictConfig) -> float:
         code = exit_code(error)
         if alone:
             tell(error)
-        if is_ours:
-            with suppress(OSError):
-                keep_configuration(folder, config, settings)
-                plain = OmegaConf.to_container(config, resolve=False)
-                write_failure(folder, plain, error, code)  # type: ignore[arg-type]
+        try:
+            with writing_to(folder):
+                if is_ours:
+                    keep_configuration(folder, config, settings)
+                    plain = OmegaConf.to_container(config, resolve=False)
+                    write_failure(folder, plain, error, code)  # type: ignore[arg-type]
+        except UnwritableError as unwritable:  # of a sweep, whose folder would not tell of it
+            if not alone:
+                tell(unwritable)
+                sys.exit(1)
         if alone:
             sys.exit(code)
         return math.inf
@@ -171,7 +178,7 @@ def exit_code(error: Exception) -> int:
 
 def tell(error: Exception) -> None:
     """Say in a sentence what ended a run, or with a traceback where that helps."""
-    if TRACEBACK in os.environ or not isinstance(error, (UsageError, OSError)):
+    if TRACEBACK in os.environ or not isinstance(error, (UsageError, UnwritableError, OSError)):
         traceback.print_exception(error)
     elif isinstance(error, OSError):
         print(f"buropt: a file could not be written: {error}", file=sys.stderr)

@@ -24,6 +24,7 @@ from buropt.folder import (
     HISTORY,
     RESULT,
     OccupiedError,
+    UnwritableError,
     create_run,
     finished,
     forget_checkpoint,
@@ -31,6 +32,8 @@ from buropt.folder import (
     outcome_of,
     reopen_run,
     require_same,
+    withdraw_run,
+    writing_to,
 )
 from buropt.history import MAY_BE_UNKNOWN, History, Record
 from buropt.loggers import Guarded
@@ -97,6 +100,8 @@ def run(
     ------
     UsageError
         For a mistake in the configuration, before anything is computed or written.
+    UnwritableError
+        If the folder takes no files at the start; nothing is left there.
     OSError
         If the history cannot be closed, as on a full network disk.
     """
@@ -135,7 +140,13 @@ def run(
             with usage_errors():
                 experiment = continued(experiment, found, history)
         if on_start is not None:
-            on_start()
+            try:
+                with writing_to(folder):
+                    on_start()
+            except UnwritableError:
+                if not resume:
+                    withdraw_run(folder)
+                raise
         if settings.verbose:
             console.print(experiment.title, style="bold", highlight=False, soft_wrap=True)
         if found is not None:

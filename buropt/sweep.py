@@ -29,7 +29,15 @@ from omegaconf.errors import OmegaConfBaseException
 from buropt import result
 from buropt._interrupt import undone
 from buropt.checkpoint import SILENT
-from buropt.folder import REFUSED, RESULT, RUN, config_of, finished
+from buropt.folder import (
+    REFUSED,
+    RESULT,
+    RUN,
+    UnwritableError,
+    config_of,
+    finished,
+    writing_to,
+)
 from buropt.monitor import Monitor, read_object
 from buropt.processes import JOBLIB, patient
 
@@ -103,7 +111,8 @@ class Folders(Callback):
                     "started": datetime.now(timezone.utc).isoformat(),
                     "command": result.command(),
                 }
-                result.write_json(folder / SWEEP, content)
+                with writing_to(folder):
+                    result.write_json(folder / SWEEP, content)
             if resume:
                 forget_failures(folder)
             if config.hydra.launcher.get("_target_") != BASIC:
@@ -148,6 +157,9 @@ def _refusals() -> Iterator[None]:
         place = f"{error.full_key}: " if isinstance(error, OmegaConfBaseException) else ""
         print(f"buropt: {place}{str(error).splitlines()[0]}", file=sys.stderr)
         sys.exit(2)
+    except UnwritableError as error:
+        print(f"buropt: {error}", file=sys.stderr)
+        sys.exit(1)
     except Exception as error:
         traceback.print_exception(error)
         sys.exit(1)
@@ -162,15 +174,13 @@ def _kept_if_used(wanted: Path, is_new: bool, trifles: set[str]) -> Iterator[Pat
     """
     made = [place for place in wanted.absolute().parents if not place.exists()]
     is_there = wanted.exists() and not is_new
-    try:
+    for at in (wanted, *wanted.parents):
+        if os.path.lexists(at) and not at.is_dir():
+            raise ValueError(f"the folder {wanted} cannot be made: {at} is in its way")
+    with writing_to(wanted):
         wanted.parent.mkdir(parents=True, exist_ok=True)
         folder = _new(wanted) if is_new else wanted
         folder.mkdir(exist_ok=True)
-    except OSError as error:
-        places = (wanted, *wanted.parents)
-        no_folder = [at for at in places if os.path.lexists(at) and not at.is_dir()]
-        why = f"{no_folder[0]} is in its way" if no_folder else str(error)
-        raise ValueError(f"the folder {wanted} cannot be made: {why}") from error
     if not is_there:
         made.insert(0, folder.absolute())
     before, place = set(os.listdir(folder)), folder.absolute()  # a job may change the directory

@@ -310,6 +310,38 @@ def test_files_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monkey
     assert result_of(tmp_path / "array")["status"] == "budget:iterations"
 
 
+@pytest.mark.parametrize("at", ["write_json", "keep_configuration"])
+def test_a_full_disk_at_the_start(at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence that names the folder and says what to do, exit code 1, and nothing is left."""
+
+    def refuse(*arguments: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    module = "buropt.result" if at == "write_json" else "buropt.run"
+    monkeypatch.setattr(f"{module}.{at}", refuse)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["buropt", *SMALL])
+    screen = io.StringIO()
+    monkeypatch.setattr("sys.stderr", screen)
+    with pytest.raises(SystemExit) as caught:
+        app.main()
+    assert caught.value.code == 1
+    message = screen.getvalue()
+    assert message.startswith(f"buropt: cannot write to the folder {tmp_path}/outputs/")
+    assert "(No space left on device): make room there, or choose another one with" in message
+    assert message.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+    monkeypatch.setattr("sys.argv", ["buropt", "-m", "seed=1,2", *SMALL, "hydra.sweep.dir=all"])
+    with pytest.raises(SystemExit) as caught:
+        app.main()
+    assert caught.value.code == 1
+    message = screen.getvalue().removeprefix(message)
+    assert message.startswith("buropt: cannot write to the folder ")
+    assert message.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_refused_run_leaves_no_files(tmp_path: Path) -> None:
     with pytest.raises(app.UsageError, match="TopK"):
         execute(tmp_path / "run", *SMALL, "compressor=topk")
