@@ -141,6 +141,31 @@ def test_blocks_chunks_and_what_is_left_of_them(dtype):
         np.testing.assert_allclose(gradient, expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("distances", [(1,), (7, 8), (63, 1, 64), (512, 500), (513, 2), (3, 900)])
+def test_sums_of_arrays_that_lie_apart(distances):
+    """What comes to an element early waits for the rest, within a chunk, or is added to later."""
+
+    def f(x, np):
+        return sum(np.sum((x[d:] - x[: x.size - d] ** 2) ** 2 * x[d:]) for d in distances)
+
+    def shifted(x, np):
+        m = x.size - max(distances) - 5
+        y = x[5 : m + 5] * 2.0
+        for d in distances:
+            y = y * x[5 + d : 5 + d + m] - x[d : d + m]
+        return np.sum(y * y)
+
+    for function in (f, shifted):
+        for n in (970, 1024, 1500, 2600, 5003):
+            x = np.resize(X, n)
+            gradient = bo.grad(lambda x: function(x, np))(x)  # noqa: B023
+            expected = autograd.grad(lambda x: function(x, anp))(x)  # noqa: B023
+            np.testing.assert_allclose(gradient, expected, rtol=1e-11, atol=1e-12)
+            hvp = bo.hvp(lambda x: function(x, np))(x, Y[0] * x)  # noqa: B023
+            expected = autograd.hessian_vector_product(lambda x: function(x, anp))(x, Y[0] * x)  # noqa: B023
+            np.testing.assert_allclose(hvp, expected, rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n", [2048, 2049, 4607])
 def test_the_bits_do_not_depend_on_where_arrays_lie(n, dtype):
@@ -159,6 +184,29 @@ def test_the_bits_do_not_depend_on_where_arrays_lie(n, dtype):
     for result in results[1:]:
         for ours, first in zip(result, results[0], strict=True):
             np.testing.assert_array_equal(ours, first)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_results_larger_than_the_caches(dtype):
+    """They are stored past the caches, where they lie on whole registers, with the same bits."""
+    n = (4 << 20) // np.dtype(dtype).itemsize + 1001
+    x, v = np.resize(X, n).astype(dtype), np.resize(Y, n).astype(dtype)
+    small = 3 * N
+    hvp = bo.hvp(lambda x: rosenbrock(x, x * x, np))
+    expected = hvp(x[:small], v[:small])
+    memory = np.empty(n + 32, dtype)
+    for k in (0, 1, 2, 7):
+        memory[:] = np.nan
+        out = memory[8 + k :][:n]
+        hvp(x, v, out=out)
+        np.testing.assert_array_equal(out[: small - 1], expected[:-1])
+        np.testing.assert_array_equal(out[N : n - N - 1], out[2 * N : n - 1])
+        assert np.isnan(memory[: 8 + k]).all()
+        assert np.isnan(memory[8 + k + n :]).all()
+    last = hvp(x[-small:], v[-small:])
+    np.testing.assert_array_equal(out[-small + 1 :], last[1:])
+    _, tangent = bo.jvp(lambda x: x * x * x, (x,), (v,))
+    np.testing.assert_allclose(tangent, 3 * x * x * v, rtol=1e-6)
 
 
 def test_a_value_that_is_also_a_result():

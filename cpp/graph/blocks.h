@@ -17,13 +17,20 @@ enum class OperandKind : std::uint8_t {
   number,  ///< one element for all
 };
 
+/// Whether a result is wanted in memory.
+enum class Kept : std::uint8_t {
+  no,
+  yes,
+  streamed,  ///< past the caches, where its place allows it; finish_streams() is the caller's
+};
+
 /// One elementwise instruction: operands and result by the caller's numbers.
 struct BlockNode {
   const BlockOp* op;
   std::vector<std::int32_t> in;
   std::int32_t out;
   std::int32_t number;
-  bool kept;  ///< the result is wanted in memory
+  Kept kept;
 };
 
 class BlockProgram {
@@ -37,7 +44,7 @@ class BlockProgram {
   virtual std::int64_t block() const = 0;
   virtual std::int64_t scratch_bytes() const = 0;
   /// operands: the memory of each of the caller's numbers. The last of n elements, at least a
-  /// block, may be computed twice; nothing that is read may be among what is written.
+  /// block, may be computed twice; nothing that is written may be read before.
   virtual void run(std::byte* const* operands, std::int64_t n,
                    std::byte* scratch) const noexcept = 0;
 };

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/simd.h"
+#include "base/stream.h"
 #include "math/reduce.h"
 
 namespace buropt {
@@ -35,15 +36,30 @@ void slice_kernel(const Instruction& s, const Frame& frame) noexcept {
   for (; i < frame.rows; ++i) out[i] = kFirst ? in[i] : out[i] + in[i];
 }
 
+template <class T>
+void tail_kernel(const Instruction& s, const Frame& frame) noexcept {
+  T* out = buffer_as<T>(frame, s.out);
+  for (std::int64_t i = 0; i < s.numbers[0]; ++i) {
+    T sum = buffer_as<const T>(frame, s.in[0])[i];
+    for (std::size_t k = 1; k < s.in.size(); ++k) {
+      if (i < s.numbers[k]) sum += buffer_as<const T>(frame, s.in[k])[i];
+    }
+    out[i] = sum;
+  }
+}
+
 /// The length of the first chunk, after which most operands begin with a register's worth of
-/// memory: what lies across two cache lines takes twice as long. local: where operands begin.
+/// memory: what lies across two cache lines takes twice as long, and cannot go past the caches.
+/// local: where operands begin.
 std::int64_t first_chunk(const Fused& f, std::byte* const* local, std::int64_t size) {
   constexpr std::int64_t kWorthIt = 4 * kChunk;
+  constexpr int kAll = 1 << 16;  // more than there are operands
   if (f.has_sums || size < kWorthIt) return kChunk;
   std::array<int, BUROPT_VECTOR_BYTES> votes{};  // by bytes behind the boundary
   for (std::size_t k = 0; k < f.operands.size(); ++k) {
     if (f.operands[k].kind != Fused::Operand::stream) continue;
-    ++votes[reinterpret_cast<std::uintptr_t>(local[k]) % BUROPT_VECTOR_BYTES];
+    const int weight = static_cast<std::int32_t>(k) == f.streamed ? kAll : 1;
+    votes[reinterpret_cast<std::uintptr_t>(local[k]) % BUROPT_VECTOR_BYTES] += weight;
   }
   return kChunk - (std::max_element(votes.begin(), votes.end()) - votes.begin()) / f.item;
 }
@@ -61,6 +77,9 @@ void run_fused(const Instruction& s, const Frame& frame) noexcept {
   for (std::size_t k = 0; k < f.operands.size(); ++k) local[k] = address(f.operands[k]);
   for (const Fused::Zeroed& zeroed : f.zeroed) {
     std::memset(frame.buffers[zeroed.buffer] + zeroed.begin, 0, at(zeroed.end - zeroed.begin));
+  }
+  for (const Fused::Delayed& delayed : f.delayed) {
+    std::memset(scratch + delayed.offset - delayed.bytes, 0, at(delayed.bytes));
   }
   std::byte* block_scratch = scratch + f.slot_bytes;
   const auto advance = [&](std::int64_t n) {
@@ -87,11 +106,21 @@ void run_fused(const Instruction& s, const Frame& frame) noexcept {
       }
     }
     advance(n);
+    for (const Fused::Delayed& delayed : f.delayed) {
+      std::byte* before = scratch + delayed.offset - delayed.bytes;
+      std::memmove(before, before + n * f.item, at(delayed.bytes));
+    }
   }
+  for (const Instruction& tail : f.tails) tail.run(tail, {local, 0, nullptr});
+  if (f.streamed >= 0) finish_streams();
 }
 
 Kernel sum_part(DType dtype) {
   return dtype == DType::float32 ? sum_kernel<float> : sum_kernel<double>;
+}
+
+Kernel tail_part(DType dtype) {
+  return dtype == DType::float32 ? tail_kernel<float> : tail_kernel<double>;
 }
 
 Kernel slice_part(DType dtype, bool first) {

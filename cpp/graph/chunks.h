@@ -16,6 +16,10 @@ inline constexpr std::int64_t kChunk = 512;
 /// The last one may be this long, so that it is never shorter than a block.
 inline constexpr std::int64_t kLongest = kChunk + std::max(kBlock<float>, kBlock<double>);
 
+/// Results of at least so many bytes are stored past the caches. Of what is twice as large as the
+/// second-level cache, reading it right afterwards costs no more than that saves.
+inline constexpr std::int64_t kStreamedBytes = std::int64_t{4} << 20;
+
 /// What the instruction of a fused step holds. Parts number the operands anew; a chunk's length
 /// plays the part of the number of samples in a tile.
 struct Fused {
@@ -30,6 +34,11 @@ struct Fused {
     std::int64_t begin;
     std::int64_t end;
   };
+  /// A value of which the last bytes of the chunks so far stay before its place in scratch memory.
+  struct Delayed {
+    std::int64_t offset;
+    std::int64_t bytes;
+  };
   /// What runs over a chunk of at least a block: some parts together, or one.
   struct Segment {
     std::shared_ptr<const BlockProgram> blocks;
@@ -39,6 +48,9 @@ struct Fused {
   std::vector<Instruction> parts;
   std::vector<Segment> segments;
   std::vector<Zeroed> zeroed;
+  std::vector<Delayed> delayed;
+  std::vector<Instruction> tails;  ///< run once, behind the last chunk
+  std::int32_t streamed = -1;      ///< the operand that is stored past the caches
   std::int64_t size = 0;
   std::int64_t item = 8;
   std::int64_t block = 1;
@@ -54,5 +66,8 @@ void run_fused(const Instruction& s, const Frame& frame) noexcept;
 /// not read).
 Kernel sum_part(DType dtype);
 Kernel slice_part(DType dtype, bool first);
+/// The last elements of a sum of delayed values. numbers: how many each of them has left; the first
+/// one has the most.
+Kernel tail_part(DType dtype);
 
 }  // namespace buropt

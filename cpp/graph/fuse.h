@@ -39,9 +39,15 @@ struct FusedSteps {
 FusedSteps fuse(const Graph& graph, std::span<const std::int64_t> order,
                 std::span<const std::uint8_t> part, std::span<const std::int32_t> buffer);
 
-/// The instruction of a fused step. is_local: by buffer, whether only this step uses it.
+/// Nodes of a fused step in an order in which each comes, if it can, behind the one whose result it
+/// reads, for that result is then in registers: best if nobody else reads it. Sums come last.
+std::vector<std::int64_t> in_block_order(const Graph& graph, std::span<const std::int64_t> nodes,
+                                         std::span<const std::int32_t> buffer);
+
+/// The instruction of a fused step. By buffer, is_local: whether only this step uses it; is_final:
+/// whether it is a result that no instruction reads.
 Instruction lower_fused(const Graph& graph, const Step& step, std::span<const std::int32_t> buffer,
                         const std::unordered_map<std::int32_t, View>& views,
-                        const std::vector<bool>& is_local);
+                        const std::vector<bool>& is_local, const std::vector<bool>& is_final);
 
 }  // namespace buropt

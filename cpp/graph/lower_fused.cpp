@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
-#include <unordered_set>
 
 #include "base/buffer.h"
 #include "graph/chunks.h"
@@ -18,18 +17,24 @@ class FusedLowering {
  public:
   FusedLowering(const Graph& graph, const Step& step, std::span<const std::int32_t> buffer,
                 const std::unordered_map<std::int32_t, View>& views,
-                const std::vector<bool>& is_local)
-      : g_(graph), step_(step), buffer_(buffer), views_(views), is_local_(is_local) {}
+                const std::vector<bool>& is_local, const std::vector<bool>& is_final)
+      : g_(graph),
+        step_(step),
+        buffer_(buffer),
+        views_(views),
+        is_local_(is_local),
+        is_final_(is_final) {}
 
   Instruction run() {
     const Type& first = type(step_.nodes[0]);
     f_->size = first.size();
     f_->item = size_of(first.dtype);
-    order_nodes();
+    nodes_ = in_block_order(g_, step_.nodes, buffer_);
+    find_delayed();
     find_direct();
     find_last_uses();
     for (std::size_t t = 0; t < nodes_.size(); ++t) part(nodes_[t], t);
-    f_->slot_bytes = n_slots_ * kLongest * f_->item;
+    f_->slot_bytes = delayed_bytes_ + n_slots_ * kLongest * f_->item;
     Instruction s;
     s.run = run_fused;
     s.scratch_bytes = static_cast<std::int64_t>(round_up(f_->operands.size() * sizeof(void*))) +
@@ -51,41 +56,10 @@ class FusedLowering {
     static const OpId id = find_op("slices_vjp");
     return id;
   }
-  bool is_elementwise(std::int64_t i) const { return op(node(i).op).elementwise; }
 
-  /// Puts a node behind the one whose result it reads, if it can, for that result is then in
-  /// registers: best if nobody else reads it.
-  void order_nodes() {
-    std::vector<std::int64_t> waiting = step_.nodes;
-    std::unordered_map<std::int32_t, int> readers;
-    for (const std::int64_t i : waiting) {
-      for (const NodeId input : node(i).inputs) ++readers[buffer_[at(input)]];
-    }
-    std::unordered_set<std::int32_t> coming;
-    for (const std::int64_t i : waiting) coming.insert(buffer_[at(i)]);
-    while (!waiting.empty()) {
-      auto best = waiting.end();
-      int best_rank = -1;
-      for (auto it = waiting.begin(); it != waiting.end(); ++it) {
-        const auto& inputs = node(*it).inputs;
-        const auto is_coming = [&](NodeId k) { return coming.contains(buffer_[at(k)]); };
-        if (std::any_of(inputs.begin(), inputs.end(), is_coming)) continue;
-        int rank = is_elementwise(*it) ? 1 : 0;  // sums come last
-        if (rank > 0 && !nodes_.empty()) {
-          const std::int32_t last = buffer_[at(nodes_.back())];
-          const auto reads = std::count_if(inputs.begin(), inputs.end(),
-                                           [&](NodeId k) { return buffer_[at(k)] == last; });
-          if (reads > 0) rank = reads == readers[last] ? 3 : 2;
-        }
-        if (rank > best_rank) {
-          best = it;
-          best_rank = rank;
-        }
-      }
-      nodes_.push_back(*best);
-      coming.erase(buffer_[at(*best)]);
-      waiting.erase(best);
-    }
+  static OpId add() {
+    static const OpId id = find_op("add");
+    return id;
   }
 
   /// Joins neighbouring parts that can run in blocks; gives the scratch bytes that they need.
@@ -106,7 +80,7 @@ class FusedLowering {
       std::vector<BlockNode> group;
       for (std::size_t k = begin; k < end; ++k) {
         const Instruction& s = f_->parts[k];
-        group.push_back({block_ops_[k], s.in, s.out, numbers_of_[k], is_kept(s.out, begin, end)});
+        group.push_back({block_ops_[k], s.in, s.out, numbers_of_[k], how_kept(s.out, begin, end)});
       }
       const auto blocks = BlockProgram::compile(dtype, group, kinds);
       bytes = std::max(bytes, blocks->scratch_bytes());
@@ -116,15 +90,29 @@ class FusedLowering {
     return bytes;
   }
 
-  /// Whether a part outside of [begin, end) reads it, or it is a result of the step.
-  bool is_kept(std::int32_t operand, std::size_t begin, std::size_t end) const {
-    if (f_->operands[at(operand)].kind != Fused::Operand::scratch) return true;
-    for (std::size_t k = 0; k < f_->parts.size(); ++k) {
-      const auto& in = f_->parts[k].in;
-      if (k >= begin && k < end) continue;
-      if (std::find(in.begin(), in.end(), operand) != in.end()) return true;
+  /// In memory if a part outside of [begin, end) reads it, or it is a result of the step.
+  Kept how_kept(std::int32_t operand, std::size_t begin, std::size_t end) {
+    const Fused::Operand& o = f_->operands[at(operand)];
+    if (o.kind == Fused::Operand::scratch && o.offset >= delayed_bytes_) {
+      for (std::size_t k = 0; k < f_->parts.size(); ++k) {
+        const auto& in = f_->parts[k].in;
+        if (k >= begin && k < end) continue;
+        if (std::find(in.begin(), in.end(), operand) != in.end()) return Kept::yes;
+      }
+      return Kept::no;
     }
-    return false;
+    if (!is_streamed(o)) return Kept::yes;
+    f_->streamed = operand;
+    return Kept::streamed;
+  }
+
+  /// Whether it is a large result that nothing reads, and that no other part adds to.
+  bool is_streamed(const Fused::Operand& o) const {
+    const bool is_large = f_->size * f_->item >= kStreamedBytes;
+    if (o.kind != Fused::Operand::stream || !is_large || !is_final_[at(o.buffer)]) return false;
+    return std::count_if(f_->operands.begin(), f_->operands.end(), [&](const auto& other) {
+             return other.buffer == o.buffer && other.kind != Fused::Operand::scratch;
+           }) == 1;
   }
 
   void add_part(Instruction s, const BlockOp* block_op, std::int64_t number) {
@@ -137,7 +125,10 @@ class FusedLowering {
     static const OpId sum = find_op("sum");
     const Node& n = node(i);
     if (n.op == slices_vjp()) {
-      add_slices(n, buffer_[at(i)]);
+      if (is_delayed(n))
+        add_delayed(n, buffer_[at(i)]);
+      else
+        add_slices(n, buffer_[at(i)]);
       release(t);
       return;
     }
@@ -177,16 +168,99 @@ class FusedLowering {
     return order;
   }
 
+  /// How far an operand of such a sum lies ahead of the one that comes last to each element.
+  static std::int64_t delay(const Node& n, std::size_t k) {
+    const auto& offsets = n.attributes[0];
+    return offsets[k] - *std::min_element(offsets.begin(), offsets.end());
+  }
+
+  /// Whether each of its elements is summed at once: operands that come to it early wait in scratch
+  /// memory, for which they must be made here and lie ahead by a chunk at most.
+  bool is_delayed(const Node& n) const {
+    if (n.inputs.size() < 2) return false;
+    for (std::size_t k = 0; k < n.inputs.size(); ++k) {
+      const std::int64_t ahead = delay(n, k);
+      if (ahead > kChunk || (ahead > 0 && !is_local_[at(buffer_[at(n.inputs[k])])])) return false;
+    }
+    return true;
+  }
+
+  /// Lays out the scratch memory of values that wait: room for a chunk, before it what has waited.
+  void find_delayed() {
+    std::unordered_map<std::int32_t, std::int64_t> delays;
+    for (const std::int64_t i : nodes_) {
+      const Node& n = node(i);
+      if (n.op != slices_vjp() || !is_delayed(n)) continue;
+      for (std::size_t k = 0; k < n.inputs.size(); ++k) {
+        if (delay(n, k) == 0) continue;
+        std::int64_t& longest = delays[buffer_[at(n.inputs[k])]];
+        longest = std::max(longest, delay(n, k));
+      }
+    }
+    for (const std::int64_t i : nodes_) {
+      const auto found = delays.find(buffer_[at(i)]);
+      if (found == delays.end()) continue;
+      const std::int64_t bytes = found->second * f_->item;
+      delayed_bytes_ += static_cast<std::int64_t>(round_up(at(bytes)));
+      delayed_.emplace(found->first, delayed_bytes_);
+      f_->delayed.push_back({delayed_bytes_, bytes});
+      delayed_bytes_ += kLongest * f_->item;
+    }
+  }
+
+  /// The parts of a sum of shifted arrays that sums up each element at once.
+  void add_delayed(const Node& n, std::int32_t buffer) {
+    const std::vector<std::size_t> order = by_offset(n);
+    const std::int64_t behind = n.attributes[0][order.back()];
+    const std::int64_t reach = delay(n, order[0]);
+    const auto out = add_operand({Fused::Operand::stream, buffer, behind * f_->item});
+    Instruction tail;
+    tail.run = tail_part(n.type.dtype);
+    tail.out = out;
+    std::int32_t total = -1;
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      const NodeId input = n.inputs[order[k]];
+      const std::int64_t ahead = delay(n, order[k]);
+      std::int32_t term = operand(input);
+      if (ahead > 0) {
+        term = add_operand({Fused::Operand::scratch, buffer_[at(input)],
+                            delayed_.at(buffer_[at(input)]) - ahead * f_->item});
+        tail.in.push_back(term);
+        tail.numbers.push_back(ahead);
+      }
+      if (k == 0) {
+        total = term;
+        continue;
+      }
+      Instruction s;
+      s.batched = true;
+      s.in = {total, term};
+      const Type sample = as_sample(n.type, false);
+      const Type types[] = {sample, as_sample(n.type, ahead == 0 && is_number(input))};
+      op(add()).lower({types, sample, Attributes(), kLongest}, s);
+      total = out;
+      if (k + 1 < order.size()) {
+        total = add_operand({Fused::Operand::scratch, buffer, slot_offset(n_slots_++)});
+      }
+      s.out = total;
+      add_part(std::move(s), find_block_op("add"), 0);
+    }
+    if (reach > 0) f_->tails.push_back(std::move(tail));
+    const std::int64_t end = behind + f_->size + reach;
+    f_->zeroed.push_back({buffer, 0, behind * f_->item});
+    f_->zeroed.push_back({buffer, end * f_->item, n.type.size() * f_->item});
+  }
+
   /// Values that only this step reads are made where such a sum begins with them.
   void find_direct() {
     for (const std::int64_t i : nodes_) {
       const Node& n = node(i);
-      if (n.op != slices_vjp()) continue;
+      if (n.op != slices_vjp() || is_delayed(n)) continue;
       const std::size_t k = by_offset(n)[0];
       const std::int32_t value = buffer_[at(n.inputs[k])];
       const auto uses = std::count_if(n.inputs.begin(), n.inputs.end(),
                                       [&](NodeId input) { return buffer_[at(input)] == value; });
-      if (!is_local_[at(value)] || uses > 1) continue;
+      if (!is_local_[at(value)] || uses > 1 || delayed_.contains(value)) continue;
       direct_.emplace(value, Fused::Operand{Fused::Operand::stream, buffer_[at(i)],
                                             n.attributes[0][k] * f_->item});
     }
@@ -260,9 +334,12 @@ class FusedLowering {
     Fused::Operand operand{Fused::Operand::stream, buffer, 0};
     if (const auto direct = direct_.find(buffer); direct != direct_.end()) {
       operand = direct->second;
+    } else if (const auto delayed = delayed_.find(buffer); delayed != delayed_.end()) {
+      operand.kind = Fused::Operand::scratch;
+      operand.offset = delayed->second;
     } else if (is_local_[at(buffer)]) {
       operand.kind = Fused::Operand::scratch;
-      operand.offset = take_slot(buffer) * kLongest * f_->item;
+      operand.offset = slot_offset(take_slot(buffer));
     }
     return numbers_[buffer] = add_operand(operand);
   }
@@ -272,6 +349,10 @@ class FusedLowering {
       last_use_[buffer_[at(nodes_[t])]] = t;
       for (const NodeId input : node(nodes_[t]).inputs) last_use_[buffer_[at(input)]] = t;
     }
+  }
+
+  std::int64_t slot_offset(std::int64_t slot) const {
+    return delayed_bytes_ + slot * kLongest * f_->item;
   }
 
   std::int64_t take_slot(std::int32_t buffer) {
@@ -303,9 +384,12 @@ class FusedLowering {
   std::span<const std::int32_t> buffer_;
   const std::unordered_map<std::int32_t, View>& views_;
   const std::vector<bool>& is_local_;
+  const std::vector<bool>& is_final_;
   std::shared_ptr<Fused> f_ = std::make_shared<Fused>();
   std::unordered_map<std::int32_t, std::int32_t> numbers_;   ///< buffer to operand
   std::unordered_map<std::int32_t, Fused::Operand> direct_;  ///< by buffer: made at this place
+  std::unordered_map<std::int32_t, std::int64_t> delayed_;   ///< by buffer: its chunk's offset
+  std::int64_t delayed_bytes_ = 0;
   std::unordered_map<std::int32_t, std::size_t> last_use_;
   std::unordered_map<std::int32_t, std::int64_t> slots_;
   std::vector<std::int64_t> free_;
@@ -316,8 +400,8 @@ class FusedLowering {
 
 Instruction lower_fused(const Graph& graph, const Step& step, std::span<const std::int32_t> buffer,
                         const std::unordered_map<std::int32_t, View>& views,
-                        const std::vector<bool>& is_local) {
-  return FusedLowering(graph, step, buffer, views, is_local).run();
+                        const std::vector<bool>& is_local, const std::vector<bool>& is_final) {
+  return FusedLowering(graph, step, buffer, views, is_local, is_final).run();
 }
 
 }  // namespace buropt

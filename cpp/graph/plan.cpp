@@ -170,6 +170,18 @@ class Planner {
     for (const OutputPlan& output : p_.outputs) local_[at(output.buffer)] = false;
   }
 
+  /// Results made where the caller wants them that no instruction reads, by buffer.
+  std::vector<bool> find_final() const {
+    std::vector<bool> is_final(p_.places.size(), false);
+    for (const OutputPlan& output : p_.outputs) is_final[at(output.buffer)] = output.in_place;
+    for (const Step& step : steps_) {
+      for (const std::int64_t i : step.nodes) {
+        for (const NodeId input : g_.nodes[at(i)].inputs) is_final[at(source(input))] = false;
+      }
+    }
+    return is_final;
+  }
+
   /// The place in the order of each buffer's last reader. Tiles repeat, and `after` repeats for
   /// every batch of a call, so what comes to them from an earlier stage lives until the last
   /// instruction.
@@ -299,10 +311,11 @@ class Planner {
   }
 
   void lower() {
+    const std::vector<bool> is_final = find_final();
     for (const Step& step : steps_) {
       const std::int64_t i = step.nodes[0];
       if (step.fused) {
-        Instruction instruction = lower_fused(g_, step, buffer_, views_, local_);
+        Instruction instruction = lower_fused(g_, step, buffer_, views_, local_, is_final);
         for (const std::int64_t part : step.nodes) instruction.work += work(g_.nodes[at(part)]);
         if (stage_[at(i)] == Stage::tile) p_.work_per_sample += instruction.work;
         append(i, std::move(instruction));
