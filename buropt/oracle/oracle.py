@@ -111,6 +111,8 @@ class Oracle(OracleEntries):
         Threads that a call may use.
     """
 
+    __slots__ = ("_quick_grad", "_quick_step", "_quick_value", "_quick_value_and_grad")
+
     def __init__(
         self,
         objective: Objective,
@@ -135,7 +137,8 @@ class Oracle(OracleEntries):
         self._weights = self._read_weights(weights)
         self._evaluators: dict[tuple[str, bool], _core.Evaluator] = {}
         # Those of unweighted calls, by the method that answers with them: `_core.QuickMethod` looks
-        # here, and only calls the method itself where it finds none or weights are given.
+        # here, and only calls the method itself where it finds none or weights are given. They are
+        # slots, which are found sooner than entries of __dict__.
         self._quick_value: _core.Evaluator | None = None
         self._quick_grad: _core.Evaluator | None = None
         self._quick_value_and_grad: _core.Evaluator | None = None

@@ -49,7 +49,9 @@ nb::object Evaluator::evaluate(nb::handle x, nb::handle idx, nb::handle weights,
   nb::object gradient;
   alignas(8) std::byte value[8];
   batch.outputs = std::move(outputs_);
-  batch.outputs.assign({value, nullptr});
+  batch.outputs.resize(2);
+  batch.outputs[kValue] = value;
+  batch.outputs[kGradient] = nullptr;
   if (has_gradient_) {
     gradient = out.is_none() ? empty_array(shape, dtype_) : nb::borrow(out);
     batch.outputs[kGradient] = write_array(gradient, dtype_, shape, "out");

@@ -35,7 +35,8 @@ void gather_rows(const std::byte* from, const std::int64_t* idx, std::int64_t n,
 
 void Engine::run_tiles(Run& run, double scale) const {
   Workspace& w = run.workspace;
-  const auto [batches, threads] = std::pair(run.batches, run.threads);
+  const std::span<const Batch>& batches = run.batches;  // a copy would wait for its two halves
+  const int threads = run.threads;
   w.scratch.reserve(at(program_.scratch_bytes * threads));
   while (w.part_buffers.size() < at(threads)) w.part_buffers.emplace_back(program_.places.size());
   bind_vectors(run, scale);
@@ -202,14 +203,14 @@ void Engine::run_slot(const Run& run, std::int64_t task, ThreadState& state) con
   const std::int64_t slot = task - w.first_task[at(batch_number)];
   const std::int64_t slots = w.first_task[at(batch_number) + 1] - w.first_task[at(batch_number)];
   const std::int64_t rows = w.tile_rows[at(batch_number)];
-  const std::int64_t tiles = (batch.count + rows - 1) / rows;
   for (const Accumulator& a : accumulators_) {
     state.buffers[at(a.buffer)] = sums(run, batch_number, slot, a);
     if (!a.needs_zeros) continue;
     std::fill_n(state.buffers[at(a.buffer)], a.size * size_of(program_.dtype), std::byte{0});
   }
   std::byte* scratch = run.splits ? w.scratch.data() : state.scratch.data();
-  // Divisions take a while, and a small batch has one slot.
+  // Divisions take a while, and a small batch has one tile.
+  const std::int64_t tiles = batch.count <= rows ? 1 : ceil_div(batch.count, rows);
   const std::int64_t first = slots == 1 ? 0 : slot * tiles / slots;
   const std::int64_t end = slots == 1 ? tiles : (slot + 1) * tiles / slots;
   for (std::int64_t tile = first; tile < end; ++tile) {
