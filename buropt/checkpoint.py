@@ -13,13 +13,14 @@ import logging
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from buropt import files
+from buropt.budget import Budget
 from buropt.history import History
 from buropt.loop import Position
 from buropt.packing import pack, unpack
@@ -44,6 +45,8 @@ class Interval:
         Of wall-clock time between two; more where writing would take a twentieth of it.
     iterations : int, optional
         Every iteration that is a multiple of it.
+    keep : bool
+        Whether one of the end stays, from which the run goes on with a larger budget.
 
     Raises
     ------
@@ -53,6 +56,7 @@ class Interval:
 
     seconds: float | None = 30.0
     iterations: int | None = None
+    keep: bool = True
 
     def __post_init__(self) -> None:
         if self.seconds is not None and not 0 <= self.seconds < math.inf:
@@ -129,16 +133,31 @@ class Writer:
         if self._failed:
             return
         started = time.monotonic()
-        constants = self._problem.constants.solved()
-        checkpoint = Checkpoint(position, len(self._history), self._method, constants)
         try:
-            self._history.sync()
-            write(self._path, checkpoint, self._config)
+            self._write(position)
         except (OSError, TypeError) as error:
             self._failed = True
             log.warning("the run goes on without checkpoints: %s", error)
         now = time.monotonic()
         self._next = now + max(self._interval.seconds or 0, (now - started) / MOST_OF_THE_TIME)
+
+    def save_end(self, position: Position) -> None:
+        """Write that of a run whose budget is used up, if it is to be kept; else there is none."""
+        self._path.unlink(missing_ok=True)
+        if not self._interval.keep or self._failed:
+            return
+        try:
+            self._write(position)
+        except (OSError, TypeError) as error:
+            log.warning("the run cannot go on with a larger budget: %s", error)
+
+    def _write(self, position: Position) -> None:
+        records = self._history.records
+        measured = bool(records) and records[-1].iteration == position.iteration
+        constants = self._problem.constants.solved()
+        self._history.sync()
+        checkpoint = Checkpoint(position, len(records) - measured, self._method, constants)
+        write(self._path, checkpoint, self._config)
 
 
 def write(path: Path, checkpoint: Checkpoint, config: Mapping[str, Any]) -> None:
@@ -187,7 +206,7 @@ def read(path: Path, config: Mapping[str, Any], method: type) -> Checkpoint:
                 f"{path} was written by buropt {found['buropt']}, and this is {version}, whose "
                 "numbers may differ: install that version"
             )
-        change = difference(found["config"], config)
+        change = difference(identity(found["config"]), config)
         if change is not None:
             raise files.Refused(f"{path} is of another run: {change}")
         checkpoint = unpack(found["checkpoint"], contents.array, modules)
@@ -203,12 +222,16 @@ SILENT = (
 """Keys of a configuration that change no number of a run."""
 
 
+LIMITS = tuple(field.name for field in fields(Budget))
+"""Keys of a configuration that say when a run ends, and nothing of its way there."""
+
+
 def identity(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a resolved configuration on which the numbers of a run depend.
+    """The part of a resolved configuration on which the numbers of a run depend, but for its end.
 
     Where the data lie is not part of it: what they are shows in the numbers.
     """
-    kept = {name: value for name, value in config.items() if name not in SILENT}
+    kept = {name: value for name, value in config.items() if name not in (*SILENT, *LIMITS)}
     for group, silent in (("problem", ("threads",)), ("data", ("path", "cache"))):
         if isinstance(kept.get(group), Mapping):
             kept[group] = {key: value for key, value in kept[group].items() if key not in silent}

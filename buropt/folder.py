@@ -2,7 +2,7 @@
 
 run.json         the configuration, once the folder belongs to a run
 history.jsonl    a line a measurement; locked by the process that writes it
-checkpoint.npz   what a killed run goes on from; gone when the run has finished
+checkpoint.npz   what the run goes on from: if it was killed, or with a larger budget
 x.npy            the last point
 curve.png        the history as a picture
 result.json      how the run ended; written last
@@ -17,15 +17,17 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
 from buropt import checkpoint, result
+from buropt.checkpoint import LIMITS
 from buropt.history import MAY_BE_UNKNOWN, History, Record
 from buropt.loop import CONVERGED, ENDED, NON_FINITE, Outcome
 
 if TYPE_CHECKING:
+    from buropt.budget import Budget
     from buropt.checkpoint import Checkpoint
 
 RUN, HISTORY, CHECKPOINT = "run.json", "history.jsonl", "checkpoint.npz"
@@ -57,7 +59,7 @@ class UnwritableError(Exception):
         )
 
 
-def is_full(error: Exception) -> bool:
+def is_full(error: Exception) -> TypeGuard[OSError]:
     """Whether it says that a disk, or a user's share of it, is full."""
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
@@ -150,36 +152,75 @@ def require_same(folder: Path, config: Mapping[str, Any]) -> None:
     then, now = checkpoint.identity(config_of(folder)), checkpoint.identity(config)
     change = checkpoint.difference(then, now)
     if change is not None:
-        raise ValueError(f"{folder} is of another run: {change}")
+        limits = ", ".join(LIMITS)
+        raise ValueError(f"{folder} is of another run: {change}; only {limits} may be others")
 
 
-def reopen_run(
-    folder: Path, config: Mapping[str, Any], method: type
-) -> tuple[History, Checkpoint | None]:
-    """The history of a run that was stopped, cut to its checkpoint, and the checkpoint.
-
-    Without a checkpoint, the history is empty and the run starts again.
+def read_checkpoint(folder: Path, config: Mapping[str, Any], method: type) -> Checkpoint | None:
+    """The checkpoint of a run, if there is one.
 
     Raises
     ------
     ValueError
-        If the checkpoint is that of another run, or a file is damaged; nothing is changed then.
+        If it is that of another run, or damaged.
+    OSError
+        If it cannot be opened.
+    """
+    if not (folder / CHECKPOINT).exists():
+        return None
+    try:
+        return checkpoint.read(folder / CHECKPOINT, checkpoint.identity(config), method)
+    except ValueError as error:
+        why = str(error).removesuffix(".")
+        raise ValueError(f"{why}. Remove the file to start the run again.") from None
+
+
+def reopen_run(folder: Path, config: Mapping[str, Any], found: Checkpoint | None) -> History:
+    """The history of a run that goes on, cut to its checkpoint; without one, it is empty.
+
+    Raises
+    ------
+    ValueError
+        If the history is that of another run, or damaged; nothing is changed then.
     OSError
         If a file cannot be opened, or another process still works on the run.
     """
-    wanted = checkpoint.identity(config)
-    found, length, last = None, 0, None
-    if (folder / CHECKPOINT).exists():
-        try:
-            found = checkpoint.read(folder / CHECKPOINT, wanted, method)
-        except ValueError as error:
-            why = str(error).removesuffix(".")
-            raise ValueError(f"{why}. Remove the file to start the run again.") from None
+    length, last = 0, None
+    if found is not None:
         length = found.records
         last = None if found.position.finite is None else found.position.finite[1]
     history = History.resume(folder / HISTORY, length, last)
     _forget(folder, *OF_THE_END, *(path.name for path in folder.glob(".*.tmp")))
-    return history, found
+    content = _read(folder / RUN)
+    if content is not None and content["config"] != result.jsonable(config):
+        result.write_json(folder / RUN, content | {"config": config})  # with its new limits
+    return history
+
+
+def require_reachable(folder: Path, found: Checkpoint, budget: Budget, n_samples: int) -> None:
+    """Refuse limits with which the run would have ended before its checkpoint.
+
+    Raises
+    ------
+    ValueError
+        That says which.
+    """
+    position = found.position
+    epochs = position.counters.sample_grads / n_samples
+    limit = budget.exhausted(
+        position.iteration, epochs, position.counters.bits_up, position.seconds
+    )
+    if limit is not None:
+        raise ValueError(
+            f"{limit}={getattr(budget, limit):g} is used up by the run in {folder}, which is at "
+            f"iteration {position.iteration}: give a larger limit, or null for none"
+        )
+    for record in History.load(folder / HISTORY).records[: found.records]:
+        if budget.converged(record.grad_norm_sq):
+            raise ValueError(
+                f"the run in {folder} has gone past tolerance={budget.tolerance:g}, which it "
+                f"reached at iteration {record.iteration}: give a smaller one, or null for none"
+            )
 
 
 def finished(folder: Path) -> dict[str, Any] | None:
@@ -194,6 +235,11 @@ def finished(folder: Path) -> dict[str, Any] | None:
     status = "" if content is None else str(content.get("status"))
     ends = (CONVERGED, ENDED, NON_FINITE)
     return content if status in ends or status.startswith("budget:") else None
+
+
+def goes_on(content: Mapping[str, Any]) -> bool:
+    """Whether a finished run, of that result, has further steps to take with a larger budget."""
+    return content["status"] not in (ENDED, NON_FINITE)
 
 
 def outcome_of(folder: Path, content: Mapping[str, Any]) -> Outcome:

@@ -85,6 +85,9 @@ class Checkpoints(Protocol):
     def save(self, position: Position) -> None:
         """Keep it; an error that ends no run is the checkpoints' own affair."""
 
+    def save_end(self, position: Position) -> None:
+        """Keep that of a run whose budget is used up, so that it can go on with a larger one."""
+
 
 class Interruption:
     """While active, Ctrl-C (and a polite kill) sets `signal` instead of raising.
@@ -194,6 +197,7 @@ def minimize(
             elif status is None and (stopped or interrupted):
                 status = STOPPED if stopped else INTERRUPTED
             if status is not None or run.is_due():
+                before = None if checkpoints is None else run.position()
                 record = run.measure()
                 unwritable: OSError | None = None
                 try:
@@ -209,6 +213,9 @@ def minimize(
                 if unwritable is None and budget.converged(record.grad_norm_sq):
                     status = CONVERGED
                 if status is not None:
+                    goes_on = status == CONVERGED or status.startswith("budget:")
+                    if checkpoints is not None and before is not None and goes_on:
+                        checkpoints.save_end(before)
                     message = ended if status == ENDED and ended is not None else ""
                     return Outcome(status, run.state.x, record, unwritable, message)
             limits = run.limits_to_measurement()

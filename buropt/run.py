@@ -28,7 +28,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 
-from buropt.checkpoint import SILENT
+from buropt.checkpoint import LIMITS, SILENT
 from buropt.folder import OVERRIDES, UnwritableError, config_of, is_full, write_failure, writing_to
 from buropt.hydra_files import keep_configuration
 from buropt.loop import CONVERGED, INTERRUPTED, NON_FINITE
@@ -78,7 +78,7 @@ def command_line() -> int:
     except Exception as error:  # of Hydra, a launcher or a sweeper: jobs tell of theirs
         if TRACEBACK in os.environ:
             raise
-        if isinstance(error, OSError) and is_full(error) and Folders.launched is not None:
+        if is_full(error) and Folders.launched is not None:
             tell(UnwritableError(Folders.launched.folder, error))
             return 1
         refusals = (HydraException, OmegaConfBaseException, OSError, ValueError)
@@ -229,6 +229,9 @@ def together(config: DictConfig, folder: Path, words: list[str]) -> DictConfig:
     """
     place = folder / ".hydra" / OVERRIDES
     before = [str(word) for word in OmegaConf.load(place)] if place.exists() else []
+    if not any(word.startswith("budget=") for word in words):  # it may have been prolonged before
+        then = config_of(folder)
+        before += [f"{key}={'null' if then.get(key) is None else then[key]}" for key in LIMITS]
     silent = set(SILENT) - {"logger"}
     kept = [word for word in before if re.split(r"[=.@]", word)[0] not in silent]
     chosen = {word.partition("=")[0]: word for word in [*kept, *words]}

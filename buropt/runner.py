@@ -25,12 +25,16 @@ from buropt.folder import (
     RESULT,
     OccupiedError,
     UnwritableError,
+    config_of,
     create_run,
     finished,
     forget_checkpoint,
+    goes_on,
     is_taken,
     outcome_of,
+    read_checkpoint,
     reopen_run,
+    require_reachable,
     require_same,
     withdraw_run,
     writing_to,
@@ -94,7 +98,8 @@ def run(
     on_start : callable, optional
         Called once the folder belongs to this run, before anything is computed.
     resume : bool
-        Go on with the run in the folder, if there is one; a finished one stays as it is.
+        Go on with the run in the folder, if there is one; a finished one stays as it is, unless
+        the limits of its budget are others now.
 
     Raises
     ------
@@ -112,10 +117,12 @@ def run(
         settings = settings_of(plain)
         logging.getLogger("buropt").setLevel(logging.INFO if settings.verbose else logging.WARNING)
         may_start, resume = resume, resume and is_taken(folder)
+        prolonged = False
         if resume:
             require_same(folder, plain)
+            prolonged = settings.budget != settings_of(config_of(folder)).budget
         done = finished(folder) if resume else None
-        if done is not None:
+        if done is not None and not (prolonged and goes_on(done)):
             report = finished_before(folder, done)
             if settings.verbose:
                 console.print(report.message, highlight=False, markup=False, soft_wrap=True)
@@ -124,7 +131,16 @@ def run(
             raise OccupiedError(folder)  # before a line is logged there
         experiment = build(plain)
         if resume:
-            history, found = reopen_run(folder, plain, type(experiment.method))
+            found = read_checkpoint(folder, plain, type(experiment.method))
+            if prolonged and found is not None:
+                n_samples = experiment.problem.n_samples
+                require_reachable(folder, found, experiment.budget, n_samples)
+            elif done is not None:
+                raise ValueError(
+                    f"the run in {folder} has ended without a checkpoint to go on from, as with "
+                    "checkpoint.keep=false: start a new run with the larger budget"
+                )
+            history = reopen_run(folder, plain, found)
         else:
             minimum = experiment.problem.constants.f_star  # may be solved for; not the run's time
             if minimum is None and settings.objective in MAY_BE_UNKNOWN:
@@ -320,7 +336,7 @@ def write_files(
         result.write_json(folder / RESULT, content)
     except OSError as error:
         failures.append(f"{RESULT} could not be written: {error}")
-    if not failures and outcome.status not in (INTERRUPTED, UNWRITABLE):
+    if not failures and outcome.status in (ENDED, NON_FINITE):  # no budget takes them further
         forget_checkpoint(folder)
     return failures
 

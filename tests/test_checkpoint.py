@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from rich.console import Console
 
 from buropt import files
+from buropt import run as app
 from buropt.checkpoint import Checkpoint, Interval, Writer, identity, read
 from buropt.compressors import RandK
 from buropt.history import History, Record
@@ -210,6 +211,7 @@ def test_a_foreign_checkpoint_is_refused(tmp_path: Path) -> None:
 
 def test_what_changes_no_number_is_no_part_of_a_run() -> None:
     config = {"seed": 1, "threads": 4, "verbose": True, "problem": {"l2": 1.0, "threads": 4}}
+    config |= {"iterations": 3, "epochs": None, "bits": 1.0, "seconds": 1.0, "tolerance": 0.1}
     assert identity(config) == {"seed": 1, "problem": {"l2": 1.0}}
     assert identity({"data": {"path": "/a", "cache": "/b", "n": 3}}) == {"data": {"n": 3}}
 
@@ -298,7 +300,7 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been(
     result = json.loads((tmp_path / "killed" / "result.json").read_text())
     assert result["resumed_at"] == (iteration // 20 * 20 or None)
     names = {path.name for path in (tmp_path / "killed").iterdir()}
-    assert names == {"run.json", "history.jsonl", "result.json", "x.npy"}
+    assert names == {"run.json", "history.jsonl", "checkpoint.npz", "result.json", "x.npy"}
 
 
 def test_a_finished_run_is_not_touched(tmp_path: Path) -> None:
@@ -344,3 +346,90 @@ def test_data_that_have_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "data").write_text(text.replace("3:1", "3:2"))
     with pytest.raises(UsageError, match=r"of another problem: .* have the data changed"):
         execute(tmp_path / "run", *config, resume=True)
+
+
+# --- more of a finished run ---
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["optimizer=marina"],
+        ["optimizer=ef21", "compressor=topk", "log_every=7"],
+        ["optimizer=svrg", "problem=logistic", "checkpoint.iterations=null"],
+        ["optimizer=saga", "problem=logistic"],
+        ["optimizer=scipy_cg"],
+    ],
+)
+def test_a_prolonged_run_is_the_long_one(words: list[str], tmp_path: Path) -> None:
+    """Bit for bit, also where the short one measured its end, and the long one that place not."""
+    end = "iterations=500" if "problem=logistic" in words else "iterations=60"
+    execute(tmp_path / "long", *words, end)
+    for limit in ("iterations=11", "iterations=34", end):
+        report = execute(tmp_path / "run", *words, limit, resume=True)
+        assert report.message.startswith("the budget of iterations is used up at iteration ")
+    assert numbers(tmp_path / "run") == numbers(tmp_path / "long")
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["resumed_at"] == 34
+    run_json = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert run_json["config"]["iterations"] == int(end.partition("=")[2])
+
+
+@pytest.mark.parametrize("limits", [("epochs=2.5", "epochs=9"), ("bits=700", "bits=5000")])
+def test_other_limits_than_iterations(limits: tuple[str, str], tmp_path: Path) -> None:
+    words = ["optimizer=marina", "iterations=null"]
+    execute(tmp_path / "long", *words, limits[1])
+    for limit in limits:
+        execute(tmp_path / "run", *words, limit, resume=True)
+    assert numbers(tmp_path / "run") == numbers(tmp_path / "long")
+
+
+def test_a_smaller_tolerance(tmp_path: Path) -> None:
+    words = ["optimizer=gd", "iterations=5000", "checkpoint.iterations=null"]
+    execute(tmp_path / "long", *words, "tolerance=1e-8")
+    for tolerance in ("1e-3", "1e-8"):
+        report = execute(tmp_path / "run", *words, f"tolerance={tolerance}", resume=True)
+        assert report.outcome.status == "converged"
+    assert numbers(tmp_path / "run") == numbers(tmp_path / "long")
+    with pytest.raises(UsageError, match=r"has gone past tolerance=0\.001, which it reached at"):
+        execute(tmp_path / "run", *words, "tolerance=1e-3", resume=True)
+
+
+def test_what_a_run_cannot_be_prolonged_with(tmp_path: Path) -> None:
+    words = ["optimizer=sgd", "schedule=cosine"]
+    execute(tmp_path / "cosine", *words, "iterations=30")
+    execute(tmp_path / "run", "iterations=30")
+    execute(tmp_path / "none", "iterations=30", "checkpoint.keep=false")
+    assert not (tmp_path / "none" / "checkpoint.npz").exists()
+    for folder, more, message in (
+        ("cosine", [*words], r"has schedule\.iterations=30, and the command says 60; only iterat"),
+        ("run", ["seed=1"], "it has seed=0, and the command says 1; only iterations, epochs, bits"),
+        ("run", ["iterations=20"], "iterations=20 is used up by the run in .* iteration 30: give"),
+        ("run", ["tolerance=1e9"], "gone past tolerance=1e.09, which it reached at iteration 0: g"),
+        ("none", [], "has ended without a checkpoint to go on from, as with checkpoint.keep=false"),
+    ):
+        before = {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in tmp_path.glob("*/*")}
+        with pytest.raises(UsageError, match=message):
+            execute(tmp_path / folder, *more, resume=True)
+        assert before == {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in tmp_path.glob("*/*")}
+
+
+def test_what_is_not_given_of_a_prolonged_run_is_taken_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def main(*words: str) -> int:
+        monkeypatch.setattr("sys.argv", ["buropt", *words])
+        with pytest.raises(SystemExit) as caught:
+            app.main()
+        return int(str(caught.value.code))
+
+    monkeypatch.chdir(tmp_path)
+    place = "hydra.run.dir=run"
+    assert main(*SMALL, *PROBLEM, "optimizer=gd", "iterations=10", place) == 0
+    assert main("resume=run", "iterations=20") == 0
+    assert main("resume=run", "tolerance=1e-30") == 2  # all of the 20 are used up
+    assert main("resume=run", "tolerance=1e-30", "iterations=25") == 0
+    assert len(History.load("run/history.jsonl")) == 26
+    before = Path("run/result.json").read_bytes()
+    assert main("resume=run") == 0
+    assert Path("run/result.json").read_bytes() == before

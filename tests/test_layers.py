@@ -73,7 +73,7 @@ PYTHON_LAYERS = {
     "loggers": {"result"},
     "result": {"files"},
     "packing": set(),
-    "checkpoint": {"files", "history", "loop", "packing", "result"},
+    "checkpoint": {"budget", "files", "history", "loop", "packing", "result"},
     "folder": {"checkpoint", "history", "loop", "result"},
     "axes": set(),
     "palette": set(),
