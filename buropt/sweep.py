@@ -290,7 +290,7 @@ def _close_logs(folder: Path) -> None:
     root = logging.getLogger()
     logs = [handler for handler in root.handlers if isinstance(handler, logging.FileHandler)]
     for handler in logs:
-        if Path(handler.baseFilename).parent == folder:
+        if folder in Path(handler.baseFilename).parents:
             root.removeHandler(handler)
             handler.close()
 
