@@ -69,7 +69,7 @@ class Katyusha(FixedStep[State]):
     Problems: convex, with prox.
     Step size: 1/(3 tau1 Lmax).
     Oracle: 2 sample gradients; every m steps 1 full gradient.
-    Bits: d floats up, d down.
+    Bits: d floats up, d down; every m steps d more each way.
     Memory: y, z, w, grad f(w), mean of y.
     Source: arXiv:1603.05953, Algorithms 1 (option II) and 2.
     """

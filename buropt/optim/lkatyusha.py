@@ -65,7 +65,7 @@ class LKatyusha(FixedStep[State]):
     Problems: strongly convex f, convex losses.
     Step size: theta2/((1 + theta2) theta1 Lmax).
     Oracle: 2 sample gradients; with probability p 1 full gradient.
-    Bits: d floats up, d down.
+    Bits: d floats up, d down; with probability p d more each way.
     Memory: y, z, w, grad f(w).
     Source: arXiv:1901.08689, Algorithm 2.
     """

@@ -75,7 +75,7 @@ class LSVRG(FixedStep[State]):
     Problems: convex, with prox.
     Step size: 1/(6 Lmax).
     Oracle: 2 sample gradients; with probability p 1 full gradient.
-    Bits: d floats up, d down.
+    Bits: d floats up, d down; with probability p d more up.
     Memory: x, w, grad f(w).
     Source: arXiv:1901.08689, Algorithm 1.
     """

@@ -111,7 +111,7 @@ class MiG(FixedStep[State]):
     Problems: convex, with prox.
     Step size: 1/(theta (L + 2 c Lmax)).
     Oracle: 2 sample gradients; every m steps 1 full gradient.
-    Bits: d floats up, d down.
+    Bits: d floats up, d down; every m steps d more each way.
     Memory: y, z, w, grad f(w), mean of y.
     Source: arXiv:1806.11027, Algorithm 1, Theorems 1 and 2.
     """

@@ -78,7 +78,7 @@ class SVRG(FixedStep[State]):
     Problems: convex, with prox.
     Step size: 1/(10 Lmax).
     Oracle: 2 sample gradients; every m steps 1 full gradient.
-    Bits: d floats up, d down.
+    Bits: d floats up, d down; every m steps d more up.
     Memory: x, w, grad f(w).
     Source: Johnson and Zhang 2013 (NIPS), Theorem 1; arXiv:1403.4699.
     """
@@ -147,6 +147,5 @@ class SVRG(FixedStep[State]):
         return State(x, state.w, state.full, picked, lazy), done
 
     def _restarted(self, problem: Problem, w: Array) -> State:
-        problem.broadcast()
-        problem.send_dense()
+        problem.send_dense()  # at the point of the next round, whose broadcast it is
         return State(w, w, snapshot_gradient(self, problem, w, self.batch_size), w)
