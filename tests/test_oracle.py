@@ -167,10 +167,13 @@ def test_weighted_worker_functions_and_bound_calls(split):
     idx = np.stack([shard[[0, 2, 2]] for shard in shards])
     z = x + 0.5
     differences = f.worker_grad_differences(x, z, idx)
+    values, grads = f.worker_values_and_grads(x, idx)
+    assert np.array_equal(grads, f.worker_grads(x, idx))
     for i, row in enumerate(idx):
         scale = n * len(shards[i]) / N / 3 * w[row]
         at_x, at_z = (expected(p, A[row], y[row], scale)[1] for p in (x, z))
         np.testing.assert_allclose(differences[i], at_x - at_z, rtol=1e-11, atol=1e-13)
+        close((values[i], grads[i]), expected(x, A[row], y[row], scale))
 
     g = np.empty(D)
     assert f.bind(x, g)() == f.value(x)

@@ -1,5 +1,7 @@
 """What oracles answer beside value and gradient: second order, sample by sample, directions."""
 
+import inspect
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -231,3 +233,16 @@ def test_float32_and_the_shape_of_x0():
 def test_mistakes(call, message):
     with pytest.raises((ValueError, TypeError, IndexError), match=message):
         call(ORACLES["dense"])
+
+
+def test_all_queries_take_their_arguments_in_one_order() -> None:
+    """Points and what belongs to them, then which workers and samples, weights, and `out`."""
+    order = ["x", "v", "y", "step_size", "coords", "workers", "idx", "weights", "names", "out"]
+    queries = [name for name in dir(bo.Oracle) if not name.startswith("_")]
+    for name in queries:
+        query = getattr(bo.Oracle, name)
+        if not callable(query):
+            continue
+        parameters = list(inspect.signature(query).parameters)
+        places = [order.index(parameter) for parameter in parameters if parameter in order]
+        assert places == sorted(places), name

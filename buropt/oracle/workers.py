@@ -52,7 +52,7 @@ class OracleWorkers(ABC):
         return self._shards
 
     def worker_grads(
-        self, x: ArrayLike, out: Array | None = None, *, idx: ArrayLike | None = None
+        self, x: ArrayLike, idx: ArrayLike | None = None, out: Array | None = None
     ) -> Array:
         """Gradients of all workers' functions at x, shape (n_workers, dim).
 
@@ -60,17 +60,20 @@ class OracleWorkers(ABC):
         each is estimated from samples of the worker, as in `worker_grad_differences`.
         """
         evaluator = self._worker_evaluator("grad")
-        if idx is not None:
-            idx = self._own_samples(idx)
-        gradients: Array = evaluator.evaluate_workers(x, idx, self._weights, out)
+        gradients: Array = evaluator.evaluate_workers(x, self._own(idx), self._weights, out)
         return gradients
 
     def worker_values_and_grads(
-        self, x: ArrayLike, out: Array | None = None
+        self, x: ArrayLike, idx: ArrayLike | None = None, out: Array | None = None
     ) -> tuple[Array, Array]:
-        """Values (n_workers,) and gradients (n_workers, dim) of all workers' functions at x."""
+        """Values (n_workers,) and gradients (n_workers, dim) of all workers' functions at x.
+
+        `idx` is that of `worker_grads`.
+        """
         evaluator = self._worker_evaluator("value_and_grad")
-        both: tuple[Array, Array] = evaluator.evaluate_workers(x, None, self._weights, out)
+        both: tuple[Array, Array] = evaluator.evaluate_workers(
+            x, self._own(idx), self._weights, out
+        )
         return both
 
     def worker_grad_differences(
@@ -101,14 +104,16 @@ class OracleWorkers(ABC):
         for name, point in (("x", x), ("y", y)):
             if isinstance(out, np.ndarray) and np.shares_memory(out, point):
                 raise ValueError(f"out must not share memory with {name}; pass another array")
-        if idx is not None:
-            idx = self._own_samples(idx)
+        idx = self._own(idx)
         differences: Array = evaluator.evaluate_workers(x, idx, self._weights, out)
         differences -= evaluator.evaluate_workers(y, idx, self._weights, None)
         return differences
 
     def local_grads(
-        self, x: ArrayLike, workers: ArrayLike | None = None, idx: ArrayLike | None = None
+        self,
+        x: ArrayLike,
+        workers: ArrayLike | None = None,
+        idx: ArrayLike | None = None,
     ) -> Array:
         """Gradients of workers' functions, each at a point of its own.
 
@@ -155,8 +160,10 @@ class OracleWorkers(ABC):
             owner[shard] = i
         return owner
 
-    def _own_samples(self, idx: ArrayLike) -> NDArray[Any]:
+    def _own(self, idx: ArrayLike | None) -> NDArray[Any] | None:
         """`idx` as an array; its shape and dtype are checked by the core, its samples here."""
+        if idx is None:
+            return None
         rows = np.asarray(idx)
         if rows.ndim != 2 or len(rows) != self.n_workers or not rows.size:
             return rows
