@@ -39,6 +39,10 @@ def _program(name: str, program: Mapping[str, Any]) -> list[str]:
         )
         per_stage = [f"{stages[stage]} {says}" for stage, says in _STAGES.items() if stages[stage]]
         lines.append(f"  instructions: {', '.join(per_stage)}")
+    if program["table_samples"]:
+        lines.append(
+            f"  from {program['table_samples']} samples on, looked-up rows are multiplied once"
+        )
     memory = {
         "values": program["arena_bytes"],
         "sums of a slot": program["accumulator_bytes"],

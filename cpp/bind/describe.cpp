@@ -43,6 +43,7 @@ nb::dict describe(const Engine& engine, std::int64_t n_samples) {
   d["constant_bytes"] = constants;
   d["copied_bytes"] = engine.copied_bytes();
   d["work_per_sample"] = p.work_per_sample;
+  d["table_samples"] = engine.table_samples();
   d["stages"] = stages;
   d["primitives"] = count_primitives(*p.graph);
   return d;

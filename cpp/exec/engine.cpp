@@ -6,6 +6,7 @@
 
 #include "exec/sparse_copy.h"
 #include "exec/workspace.h"
+#include "math/finite.h"
 #include "math/lanes.h"
 
 namespace buropt {
@@ -52,6 +53,12 @@ Engine::Engine(std::shared_ptr<const Graph> graph, std::vector<InputRole> inputs
     scalar64_ = ScalarProgram<double>::compile(*graph);
   // Of a long scalar program the plan would only take memory.
   if (!is_scalar() || n_instructions() <= kShort) program_ = plan(graph);
+  if (!is_scalar()) {
+    if (auto form = with_tables(*graph)) {
+      by_tables_ = std::make_unique<ByTables>();
+      by_tables_->form = std::move(*form);
+    }
+  }
   find_picked();
   find_sparse();
   work_per_sample_ = program_.work_per_sample;
@@ -201,8 +208,35 @@ std::pair<std::int64_t, std::int64_t> Engine::partition(std::int64_t count) cons
   return {rows, std::clamp<std::int64_t>(ceil_div(count, rows), 1, slots)};
 }
 
+/// The engine that takes these batches by tables, if one does.
+const Engine* Engine::by_tables(std::span<const std::byte* const> vectors,
+                                std::span<const Batch> batches) const {
+  if (by_tables_ == nullptr) return nullptr;
+  const TableForm& form = by_tables_->form;
+  for (const Batch& batch : batches) {
+    if (batch.count < form.least_samples) return nullptr;
+  }
+  for (const std::int32_t k : form.inputs) {
+    const InputRole& role = inputs_[at(k)];
+    const std::int64_t size = form.graph->node(form.graph->inputs[at(k)].node).type.size();
+    const bool is_finite = dispatch(program_.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      return role.kind == InputRole::vector &&
+             all_finite(reinterpret_cast<const T*>(vectors[at(role.number)]) + role.offset, size);
+    });
+    if (!is_finite) return nullptr;
+  }
+  std::call_once(by_tables_->is_made, [&] {
+    by_tables_->engine = std::make_unique<Engine>(form.graph, inputs_, outputs_, data_);
+  });
+  return by_tables_->engine.get();
+}
+
 void Engine::run(std::span<const std::byte* const> vectors, double scale,
                  std::span<const Batch> batches, int threads, const Step* step) const {
+  if (const Engine* engine = by_tables(vectors, batches)) {
+    return engine->run(vectors, scale, batches, threads, step);
+  }
   const bool mine = !in_use_.test_and_set(std::memory_order_acquire);
   struct Release {
     std::atomic_flag* flag;

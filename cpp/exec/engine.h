@@ -7,12 +7,15 @@
 #pragma once
 
 #include <atomic>
+#include <limits>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
 #include "exec/scalar.h"
 #include "graph/plan.h"
+#include "graph/tables.h"
 #include "math/csr.h"
 
 namespace buropt {
@@ -81,6 +84,8 @@ class Engine {
   const Program& program() const { return program_; }
   /// Of the data, beside what the caller has.
   std::int64_t copied_bytes() const;
+  /// From so many samples on, a batch is taken by tables (graph/tables.h); 0: none is.
+  std::int64_t table_samples() const { return by_tables_ ? by_tables_->form.least_samples : 0; }
   bool is_scalar() const { return scalar32_ || scalar64_; }
   /// Over before another thread could make use of the time, for so many samples.
   bool is_short(std::int64_t count) const {
@@ -100,6 +105,7 @@ class Engine {
  private:
   static constexpr std::size_t kShort = 4096;
   static constexpr std::int64_t kShortWork = 1 << 15;
+  static constexpr std::int64_t kAnyRows = std::numeric_limits<std::int64_t>::max();
   struct ThreadState;
   struct Workspace;
   struct Run;
@@ -111,13 +117,14 @@ class Engine {
     std::int64_t size;    ///< elements
     std::int64_t output;
     bool needs_zeros;  ///< its instruction adds from the first tile on
-    /// Of a batch of up to so many samples, in one tile, it may be subtracted from x at once.
-    std::int64_t step_rows = 0;
   };
 
   std::unique_ptr<Workspace> new_workspace() const;
+  const Engine* by_tables(std::span<const std::byte* const> vectors,
+                          std::span<const Batch> batches) const;
   void find_accumulators();
   void find_steps();
+  std::int64_t output_size(std::size_t k) const;
   void finish_step(const Run& run) const;
   void find_direct_rows();
   void find_picked();
@@ -145,6 +152,7 @@ class Engine {
                  const ThreadState& state) const;
   void copy_outputs(std::span<std::byte* const> buffers, const Batch& batch, bool first) const;
   std::byte* output(const Batch& batch, std::size_t k) const;
+  std::byte* made_at(const Run& run, const Batch& batch, std::size_t k) const;
 
   Program program_;
   std::vector<InputRole> inputs_;
@@ -152,7 +160,10 @@ class Engine {
   Data data_;
   std::int64_t work_per_sample_ = 0;
   std::vector<Accumulator> accumulators_;
-  std::vector<std::int64_t> step_order_;    ///< accumulators with step_rows, as they lie in x
+  /// By output: a batch of up to so many samples in one tile, or with kAnyRows any batch, may have
+  /// it subtracted from x where it is made.
+  std::vector<std::int64_t> step_rows_;
+  std::vector<std::size_t> step_order_;     ///< outputs with step_rows, as they lie in x
   std::vector<bool> direct_;                ///< by output: it is made where the caller wants it
   bool all_direct_ = false;                 ///< so is every accumulator
   std::vector<std::int32_t> call_buffers_;  ///< whose addresses change from call to call
@@ -163,6 +174,14 @@ class Engine {
   std::vector<bool> irregular_;
   std::optional<ScalarProgram<float>> scalar32_;
   std::optional<ScalarProgram<double>> scalar64_;
+
+  /// For large batches, another form of the same graph; made when the first one comes.
+  struct ByTables {
+    TableForm form;
+    std::once_flag is_made;
+    std::unique_ptr<const Engine> engine;
+  };
+  std::unique_ptr<ByTables> by_tables_;
 
   /// The workspace of the usual, single caller; others make their own.
   std::unique_ptr<Workspace> workspace_;

@@ -17,41 +17,52 @@ bool reads(const Instruction& s, std::int32_t buffer) {
 
 }  // namespace
 
-/// A sum may be subtracted from x where it is made if it is nothing but one output, and nothing
-/// that runs later reads that part of x.
+/// A part of the gradient may be subtracted from x where it is made if it is nothing but one
+/// output, and nothing that runs later reads that part of x.
 void Engine::find_steps() {
-  std::vector<Instruction>& tile = program_.tile;
-  const auto is_read = [&](std::int32_t buffer, auto from) {
-    const auto reader = [&](const Instruction& s) { return reads(s, buffer); };
-    return std::any_of(from, tile.end(), reader) ||
-           std::any_of(program_.after.begin(), program_.after.end(), reader);
+  step_rows_.assign(outputs_.size(), 0);
+  std::vector<Instruction*> order;
+  for (Instruction& s : program_.tile) order.push_back(&s);
+  for (Instruction& s : program_.after) order.push_back(&s);
+  const auto outputs_in = [&](std::int32_t buffer) {
+    std::vector<std::size_t> found;
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+      if (program_.outputs[k].buffer == buffer) found.push_back(k);
+    }
+    return found;
   };
-  const auto count_outputs = [&](std::int32_t buffer) {
-    return std::count_if(program_.outputs.begin(), program_.outputs.end(),
-                         [&](const OutputPlan& output) { return output.buffer == buffer; });
-  };
-  for (auto maker = tile.begin(); maker != tile.end(); ++maker) {
-    if (maker->step_rows == 0) continue;
-    const auto a = std::find_if(accumulators_.begin(), accumulators_.end(),
-                                [&](const Accumulator& sum) { return sum.buffer == maker->out; });
-    bool is_free = a->output >= 0 && count_outputs(a->buffer) == 1 && !is_read(a->buffer, maker);
-    const std::int64_t begin = is_free ? outputs_[at(a->output)].offset : 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    Instruction& maker = *order[i];
+    if (maker.step_rows == 0) continue;
+    const auto is_read = [&](std::int32_t buffer) {
+      return std::any_of(order.begin() + static_cast<std::ptrdiff_t>(i), order.end(),
+                         [&](const Instruction* s) { return reads(*s, buffer); });
+    };
+    const std::vector<std::size_t> made = outputs_in(maker.out);
+    bool is_free = made.size() == 1 && !is_read(maker.out);
+    const std::int64_t begin = is_free ? outputs_[made[0]].offset : 0;
+    const std::int64_t end = begin + (is_free ? output_size(made[0]) : 0);
     for (std::size_t k = 0; is_free && k < inputs_.size(); ++k) {
       if (inputs_[k].kind != InputRole::vector) continue;
       const std::int64_t first = inputs_[k].offset;
       const Type& type = program_.graph->node(program_.graph->inputs[k].node).type;
-      if (first >= begin + a->size || first + type.size() <= begin) continue;
+      if (first >= end || first + type.size() <= begin) continue;
       const std::int32_t buffer = program_.input_buffers[k];
-      is_free = !is_read(buffer, maker) && count_outputs(buffer) == 0;
+      is_free = !is_read(buffer) && outputs_in(buffer).empty();
     }
-    if (!is_free) maker->step_rows = 0;
-    a->step_rows = maker->step_rows;
-    if (is_free) step_order_.push_back(a - accumulators_.begin());
+    if (!is_free) {
+      maker.step_rows = 0;
+      continue;
+    }
+    step_rows_[made[0]] = i < program_.tile.size() ? maker.step_rows : kAnyRows;
+    step_order_.push_back(made[0]);
   }
-  std::sort(step_order_.begin(), step_order_.end(), [&](std::int64_t a, std::int64_t b) {
-    const auto place = [&](std::int64_t i) { return outputs_[at(accumulators_[at(i)].output)]; };
-    return place(a).offset < place(b).offset;
-  });
+  std::sort(step_order_.begin(), step_order_.end(),
+            [&](std::size_t a, std::size_t b) { return outputs_[a].offset < outputs_[b].offset; });
+}
+
+std::int64_t Engine::output_size(std::size_t k) const {
+  return program_.outputs[k].bytes / size_of(program_.dtype);
 }
 
 /// Subtracts what has not been subtracted where it was made.
@@ -65,11 +76,10 @@ void Engine::finish_step(const Run& run) const {
     const auto subtract_until = [&](std::int64_t end) {
       subtract_scaled(end - begin, static_cast<T>(step.size), g + begin, x + begin, run.threads);
     };
-    for (const std::int64_t i : step_order_) {
-      const Accumulator& a = accumulators_[at(i)];
-      if (!run.steps_at_once(a)) continue;
-      subtract_until(outputs_[at(a.output)].offset);
-      begin = outputs_[at(a.output)].offset + a.size;
+    for (const std::size_t k : step_order_) {
+      if (!run.steps_at_once(step_rows_[k])) continue;
+      subtract_until(outputs_[k].offset);
+      begin = outputs_[k].offset + output_size(k);
     }
     subtract_until(step.dim);
   });

@@ -44,8 +44,7 @@ void Engine::run_tiles(Run& run, double scale) const {
   if (program_.has_batch()) {
     const std::int64_t tasks = cut(run);
     run.splits = 2 * tasks <= threads;
-    run.is_one_tile_step = run.step != nullptr && run.step->size != 0 && tasks == 1 &&
-                           batches[0].count <= w.tile_rows[0];
+    run.is_one_tile = tasks == 1 && batches[0].count <= w.tile_rows[0];
     const int members = run.splits ? 1 : static_cast<int>(std::min<std::int64_t>(tasks, threads));
     prepare_threads(run, members);
     const auto work = [&](std::int64_t task, int thread) {
@@ -58,10 +57,12 @@ void Engine::run_tiles(Run& run, double scale) const {
     if (program_.has_batch()) combine(run, static_cast<std::int64_t>(b));
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
       if (program_.outputs[k].in_place && program_.outputs[k].after) {
-        w.buffers[at(program_.outputs[k].buffer)] = output(batches[b], k);
+        w.buffers[at(program_.outputs[k].buffer)] = made_at(run, batches[b], k);
       }
     }
-    execute(program_.after, run, {w.buffers.data(), 1, w.scratch.data()});
+    Frame frame{w.buffers.data(), 1, w.scratch.data()};
+    frame.step = run.step_size();
+    execute(program_.after, run, frame);
     copy_outputs(w.buffers, batches[b], b == 0);
   }
 }
@@ -182,13 +183,17 @@ void Engine::take_rows(const Instruction& s, std::int64_t part, const Run& run,
   frame.rows = part_begin(frame.rows, run.threads, part + 1) - first;
 }
 
+/// Where an output is made: where the caller wants it, or in the part of x that it is subtracted
+/// from.
+std::byte* Engine::made_at(const Run& run, const Batch& batch, std::size_t k) const {
+  if (!run.steps_at_once(step_rows_[k])) return output(batch, k);
+  return run.step->x + outputs_[k].offset * size_of(program_.dtype);
+}
+
 /// Where a slot of a batch sums up.
 std::byte* Engine::sums(const Run& run, std::int64_t batch, std::int64_t slot,
                         const Accumulator& a) const {
-  if (run.steps_at_once(a)) {
-    return run.step->x + outputs_[at(a.output)].offset * size_of(program_.dtype);
-  }
-  if (slot == 0 && a.output >= 0) return output(run.batches[at(batch)], at(a.output));
+  if (slot == 0 && a.output >= 0) return made_at(run, run.batches[at(batch)], at(a.output));
   const Workspace& w = run.workspace;
   const std::int64_t direct = all_direct_ ? batch + 1 : 0;
   const std::int64_t place = w.first_task[at(batch)] + slot - direct;
@@ -219,7 +224,7 @@ void Engine::run_slot(const Run& run, std::int64_t task, ThreadState& state) con
     bind_rows(run, batch, from, n, state);
     execute(program_.tile, run,
             {state.buffers.data(), n, scratch, tile > first, state.picks.data(),
-             state.sparse.data(), run.is_one_tile_step ? run.step->size : 0});
+             state.sparse.data(), run.is_one_tile ? run.step_size() : 0});
     if (program_.has_per_sample_output) copy_rows(batch, from, n, state);
   }
 }

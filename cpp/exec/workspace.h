@@ -47,11 +47,14 @@ struct Engine::Run {
   Workspace& workspace;
   /// Instructions are split among the threads; otherwise the slots are.
   bool splits = true;
-  /// The batch is one tile, and a sum that allows it is subtracted from x at once.
-  bool is_one_tile_step = false;
+  /// There is one batch, in one tile.
+  bool is_one_tile = false;
 
-  bool steps_at_once(const Accumulator& a) const {
-    return is_one_tile_step && batches[0].count <= a.step_rows;
+  /// What instructions are to subtract from x.
+  double step_size() const { return step != nullptr ? step->size : 0; }
+  /// Of an output with these Engine::step_rows_.
+  bool steps_at_once(std::int64_t rows) const {
+    return step_size() != 0 && (rows == kAnyRows || (is_one_tile && batches[0].count <= rows));
   }
 };
 

@@ -121,13 +121,37 @@ class Planner {
     return g_.nodes[at(node)].op != kNoOp && !op(g_.nodes[at(node)].op).alias;
   }
 
-  /// Nodes in the order in which they run: before, tile, after.
+  /// Nodes in the order in which they run: before, tile, after. Of what runs after the tiles, the
+  /// products that are outputs come last, by size: of x a step has the rest read by then.
   std::vector<std::int64_t> order() const {
     std::vector<std::int64_t> result;
+    std::vector<std::int64_t> last;
+    const std::vector<bool> ends = end_products();
     for (const Stage stage : {Stage::before, Stage::tile, Stage::after}) {
       for (std::int64_t i = 0; i < n_nodes(); ++i) {
-        if (stage_[at(i)] == stage && runs(i)) result.push_back(i);
+        if (stage_[at(i)] != stage || !runs(i)) continue;
+        (stage == Stage::after && ends[at(i)] ? last : result).push_back(i);
       }
+    }
+    std::stable_sort(last.begin(), last.end(), [&](std::int64_t a, std::int64_t b) {
+      return g_.nodes[at(a)].type.size() < g_.nodes[at(b)].type.size();
+    });
+    result.insert(result.end(), last.begin(), last.end());
+    return result;
+  }
+
+  /// Matrix products that no node reads, reshaped or not.
+  std::vector<bool> end_products() const {
+    static const OpId matmul = find_op("matmul");
+    std::vector<bool> result(g_.nodes.size(), false);
+    std::vector<bool> is_read(p_.places.size(), false);
+    for (std::int64_t i = 0; i < n_nodes(); ++i) {
+      result[at(i)] = g_.nodes[at(i)].op == matmul;
+      if (!runs(i)) continue;
+      for (const NodeId input : g_.nodes[at(i)].inputs) is_read[at(buffer_[at(input)])] = true;
+    }
+    for (std::int64_t i = 0; i < n_nodes(); ++i) {
+      result[at(i)] = result[at(i)] && !is_read[at(buffer_[at(i)])];
     }
     return result;
   }

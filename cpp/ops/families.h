@@ -33,6 +33,7 @@ std::vector<Op> matmul_ops();
 std::vector<Op> matmul_epilogue_ops();
 std::vector<Op> sparse_ops();
 std::vector<Op> take_ops();
+std::vector<Op> table_rows_ops();
 std::vector<Op> index_ops();
 std::vector<Op> extremum_ops();
 std::vector<Op> norm_ops();

@@ -88,9 +88,11 @@ template <class T>
 void stacked_kernel(const Instruction& s, const Frame& frame) noexcept {
   const T* a = buffer_as<const T>(frame, s.in[0]);
   const T* b = buffer_as<const T>(frame, s.in[1]);
-  Gemm<T> g = product(s.numbers.data(), a, b, buffer_as<T>(frame, s.out), false);
+  const bool descends = frame.step != 0 && s.step_rows > 0;
+  Gemm<T> g = product(s.numbers.data(), a, b, buffer_as<T>(frame, s.out), descends);
   g.m *= s.rows(frame);
   set_ending<T>(s, frame, g);
+  if (descends) g.step = static_cast<T>(frame.step);
   multiply_share(g, frame);
 }
 
@@ -301,6 +303,8 @@ void choose(const MatmulForm& form, const LowerContext& c, Instruction& s) {
     s.run = large<T, stacked_kernel<T>>;
     s.splits = true;
     const auto [bias, residual, relu, mask] = form.ending;
+    const bool is_plain = !bias && !residual && !relu && !mask;
+    if (!a_batched && is_plain && k <= kGemmBlock) s.step_rows = 1;
     for (const bool part : {bias, residual, relu, mask}) s.numbers.push_back(part);
   }
   s.scratch_bytes =

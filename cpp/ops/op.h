@@ -99,7 +99,8 @@ struct Instruction {
   bool batched = false;
   /// Of a sum over the samples: the kernel minds Frame::adds.
   bool starts_sums = false;
-  /// Of a sum over the samples: of up to so many, the kernel minds Frame::step.
+  /// Of a sum over the samples: of up to so many, the kernel minds Frame::step. Of a value that all
+  /// samples share: above 0 if it does.
   std::int64_t step_rows = 0;
   /// Any number of threads may each compute a part of the result, with the same bits.
   bool splits = false;

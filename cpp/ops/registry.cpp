@@ -38,6 +38,7 @@ struct Registry {
              matmul_epilogue_ops,
              sparse_ops,
              take_ops,
+             table_rows_ops,
              index_ops,
              extremum_ops,
              norm_ops,

@@ -12,6 +12,7 @@
 #include "math/rows.h"
 #include "ops/axes.h"
 #include "ops/families.h"
+#include "ops/picks.h"
 
 namespace buropt {
 namespace {
@@ -128,16 +129,6 @@ struct Numbers {
     return {outer, extent, inner, n, in_step[0], in_step[1], out_step};
   }
 };
-
-/// The place that an index means, or -1.
-template <class T>
-std::int64_t place_of(T index, std::int64_t extent) noexcept {
-  // Compared as a float first, also with NaN: what is far outside cannot become an integer.
-  if (!(index >= static_cast<T>(-extent) && index <= static_cast<T>(extent))) return -1;
-  auto place = static_cast<std::int64_t>(index);
-  if (place < 0) place += extent;
-  return place < extent ? place : -1;
-}
 
 /// Calls f(place, whole, picked, count) for every run of elements that lie next to each other in
 /// the whole array and in the picked one: `count` elements at `place` (-1: nowhere) of the part of
