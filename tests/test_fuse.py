@@ -187,6 +187,25 @@ def test_the_bits_do_not_depend_on_where_arrays_lie(n, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [60_000, 60_418])
+def test_threads_share_a_long_chain(n, dtype):
+    """Each runs the chunk before its own once more, for what waits of it, and changes no bit."""
+
+    def f(x):
+        y = np.exp(x) * x
+        return np.sum((y[3:] - x[:-3] ** 2) ** 2 + y[2:-1] * y[:-3] - x[300:].mean() * x[3:])
+
+    x, v = np.resize(X, n).astype(dtype), np.resize(Y, n).astype(dtype)
+    results = []
+    for threads in (1, 2, 7):
+        oracle = bo.compile(f, x, threads=threads)
+        results.append([oracle.hvp(x, v), oracle.grad(x), oracle.jvp(x, v)])
+    for result in results[1:]:
+        for ours, first in zip(result, results[0], strict=True):
+            np.testing.assert_array_equal(ours, first)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_results_larger_than_the_caches(dtype):
     """They are stored past the caches, where they lie on whole registers, with the same bits."""
     n = (4 << 20) // np.dtype(dtype).itemsize + 1001

@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/simd.h"
 #include "base/stream.h"
+#include "math/lanes.h"
 #include "math/reduce.h"
 
 namespace buropt {
@@ -64,55 +65,101 @@ std::int64_t first_chunk(const Fused& f, std::byte* const* local, std::int64_t s
   return kChunk - (std::max_element(votes.begin(), votes.end()) - votes.begin()) / f.item;
 }
 
-}  // namespace
+/// One thread's walk through the elements.
+class Walk {
+ public:
+  Walk(const Fused& f, const Frame& frame) : f_(f), frame_(frame) {}
 
-void run_fused(const Instruction& s, const Frame& frame) noexcept {
-  const Fused& f = *s.fused;
-  std::byte** local = reinterpret_cast<std::byte**>(frame.scratch);
-  std::byte* scratch = frame.scratch + round_up(f.operands.size() * sizeof(std::byte*));
-  const auto address = [&](const Fused::Operand& operand) {
-    return operand.kind == Fused::Operand::scratch ? scratch + operand.offset
-                                                   : frame.buffers[operand.buffer] + operand.offset;
-  };
-  for (std::size_t k = 0; k < f.operands.size(); ++k) local[k] = address(f.operands[k]);
-  for (const Fused::Zeroed& zeroed : f.zeroed) {
-    std::memset(frame.buffers[zeroed.buffer] + zeroed.begin, 0, at(zeroed.end - zeroed.begin));
-  }
-  for (const Fused::Delayed& delayed : f.delayed) {
-    std::memset(scratch + delayed.offset - delayed.bytes, 0, at(delayed.bytes));
-  }
-  std::byte* block_scratch = scratch + f.slot_bytes;
-  const auto advance = [&](std::int64_t n) {
-    for (std::size_t k = 0; k < f.operands.size(); ++k) {
-      if (f.operands[k].kind == Fused::Operand::stream) local[k] += n * f.item;
+  /// Begins the results, where no part does.
+  void zero() const {
+    for (const Fused::Zeroed& zeroed : f_.zeroed) {
+      std::memset(frame_.buffers[zeroed.buffer] + zeroed.begin, 0, at(zeroed.end - zeroed.begin));
     }
-  };
-  const std::int64_t size = s.batched ? f.size * frame.rows : f.size;
-  const std::int64_t first = first_chunk(f, local, size);
-  for (std::int64_t begin = 0, n = 0; begin < size; begin += n) {
-    const std::int64_t left = size - begin;
-    n = begin == 0 ? first : kChunk;
-    if (left < n + f.block) n = left;
-    const Frame chunk{local, n, nullptr};
-    if (n < f.block) {
-      for (const Instruction& part : f.parts) part.run(part, chunk);
+  }
+
+  void run(std::int64_t begin, std::int64_t end) const {
+    for (const Fused::Delayed& delayed : f_.delayed) {
+      std::memset(scratch_ + delayed.offset - delayed.bytes, 0, at(delayed.bytes));
+    }
+    if (begin > 0 && !f_.delayed.empty()) {
+      go_to(begin - kChunk);
+      for (const Fused::Repeated& repeated : f_.repeated) {
+        local_[repeated.operand] = scratch_ + repeated.offset;
+      }
+      run_chunk(kChunk);
+    }
+    go_to(begin);
+    const std::int64_t first = first_chunk(f_, local_, end - begin);
+    for (std::int64_t i = begin, n = 0; i < end; i += n) {
+      const std::int64_t left = end - i;
+      n = i == begin ? first : kChunk;
+      if (left < n + f_.block) n = left;
+      run_chunk(n);
+    }
+    if (f_.streamed >= 0) finish_streams();
+  }
+
+  /// Behind the last element.
+  void finish() const {
+    for (const Instruction& tail : f_.tails) tail.run(tail, {local_, 0, nullptr});
+  }
+
+ private:
+  void go_to(std::int64_t element) const {
+    for (std::size_t k = 0; k < f_.operands.size(); ++k) {
+      const Fused::Operand& operand = f_.operands[k];
+      const bool is_scratch = operand.kind == Fused::Operand::scratch;
+      local_[k] = (is_scratch ? scratch_ : frame_.buffers[operand.buffer]) + operand.offset;
+      if (operand.kind == Fused::Operand::stream) local_[k] += element * f_.item;
+    }
+  }
+
+  /// Of n elements; goes on to what follows them.
+  void run_chunk(std::int64_t n) const {
+    const Frame chunk{local_, n, nullptr};
+    if (n < f_.block) {
+      for (const Instruction& part : f_.parts) part.run(part, chunk);
     } else {
-      for (const Fused::Segment& segment : f.segments) {
-        const Instruction& part = f.parts[segment.part];
+      for (const Fused::Segment& segment : f_.segments) {
+        const Instruction& part = f_.parts[segment.part];
         if (segment.blocks)
-          segment.blocks->run(local, n, block_scratch);
+          segment.blocks->run(local_, n, scratch_ + f_.slot_bytes);
         else
           part.run(part, chunk);
       }
     }
-    advance(n);
-    for (const Fused::Delayed& delayed : f.delayed) {
-      std::byte* before = scratch + delayed.offset - delayed.bytes;
-      std::memmove(before, before + n * f.item, at(delayed.bytes));
+    for (std::size_t k = 0; k < f_.operands.size(); ++k) {
+      if (f_.operands[k].kind == Fused::Operand::stream) local_[k] += n * f_.item;
+    }
+    for (const Fused::Delayed& delayed : f_.delayed) {
+      std::byte* before = scratch_ + delayed.offset - delayed.bytes;
+      std::memmove(before, before + n * f_.item, at(delayed.bytes));
     }
   }
-  for (const Instruction& tail : f.tails) tail.run(tail, {local, 0, nullptr});
-  if (f.streamed >= 0) finish_streams();
+
+  const Fused& f_;
+  const Frame& frame_;
+  /// Where each operand's chunk begins.
+  std::byte** local_ = reinterpret_cast<std::byte**>(frame_.scratch);
+  std::byte* scratch_ = frame_.scratch + round_up(f_.operands.size() * sizeof(std::byte*));
+};
+
+}  // namespace
+
+void run_fused(const Instruction& s, const Frame& frame) noexcept {
+  const std::int64_t size = s.batched ? s.fused->size * frame.rows : s.fused->size;
+  std::int64_t begin = 0;
+  std::int64_t end = size;
+  if (frame.parts > 1) {
+    const std::int64_t chunks = ceil_div(size, kChunk);
+    begin = std::min(size, part_begin(chunks, frame.parts, frame.part) * kChunk);
+    end = std::min(size, part_begin(chunks, frame.parts, frame.part + 1) * kChunk);
+  }
+  if (begin == end) return;
+  const Walk walk(*s.fused, frame);
+  if (begin == 0) walk.zero();
+  walk.run(begin, end);
+  if (end == size) walk.finish();
 }
 
 Kernel sum_part(DType dtype) {

@@ -39,6 +39,12 @@ struct Fused {
     std::int64_t offset;
     std::int64_t bytes;
   };
+  /// A result's place in scratch memory where a thread runs the chunk before its share, for what
+  /// waits of it.
+  struct Repeated {
+    std::int32_t operand;
+    std::int64_t offset;
+  };
   /// What runs over a chunk of at least a block: some parts together, or one.
   struct Segment {
     std::shared_ptr<const BlockProgram> blocks;
@@ -49,6 +55,7 @@ struct Fused {
   std::vector<Segment> segments;
   std::vector<Zeroed> zeroed;
   std::vector<Delayed> delayed;
+  std::vector<Repeated> repeated;
   std::vector<Instruction> tails;  ///< run once, behind the last chunk
   std::int32_t streamed = -1;      ///< the operand that is stored past the caches
   std::int64_t size = 0;

@@ -34,13 +34,16 @@ class FusedLowering {
     find_direct();
     find_last_uses();
     for (std::size_t t = 0; t < nodes_.size(); ++t) part(nodes_[t], t);
+    if (!f_->delayed.empty()) find_repeated();
     f_->slot_bytes = delayed_bytes_ + n_slots_ * kLongest * f_->item;
     Instruction s;
     s.run = run_fused;
-    s.scratch_bytes = static_cast<std::int64_t>(round_up(f_->operands.size() * sizeof(void*))) +
-                      f_->slot_bytes + make_segments(first.dtype);
+    s.scratch_bytes =
+        static_cast<std::int64_t>(round_up(f_->operands.size() * sizeof(void*)) +
+                                  round_up(at(f_->slot_bytes + make_segments(first.dtype))));
     s.out = buffer_[at(step_.nodes.back())];
     s.batched = first.batched;
+    s.splits = !first.batched && !f_->has_sums && !adds_to_results_;
     for (const Fused::Operand& operand : f_->operands) {
       if (operand.kind != Fused::Operand::scratch) s.in.push_back(operand.buffer);
     }
@@ -208,6 +211,14 @@ class FusedLowering {
     }
   }
 
+  void find_repeated() {
+    for (const Instruction& s : f_->parts) {
+      if (f_->operands[at(s.out)].kind == Fused::Operand::stream) {
+        f_->repeated.push_back({s.out, slot_offset(n_slots_++)});
+      }
+    }
+  }
+
   /// The parts of a sum of shifted arrays that sums up each element at once.
   void add_delayed(const Node& n, std::int32_t buffer) {
     const std::vector<std::size_t> order = by_offset(n);
@@ -267,6 +278,7 @@ class FusedLowering {
   }
 
   void add_slices(const Node& n, std::int32_t buffer) {
+    adds_to_results_ = true;
     const std::vector<std::size_t> order = by_offset(n);
     for (const std::size_t k : order) {
       const auto direct = direct_.find(buffer_[at(n.inputs[k])]);
@@ -390,6 +402,7 @@ class FusedLowering {
   std::unordered_map<std::int32_t, Fused::Operand> direct_;  ///< by buffer: made at this place
   std::unordered_map<std::int32_t, std::int64_t> delayed_;   ///< by buffer: its chunk's offset
   std::int64_t delayed_bytes_ = 0;
+  bool adds_to_results_ = false;  ///< in two places of an array at once
   std::unordered_map<std::int32_t, std::size_t> last_use_;
   std::unordered_map<std::int32_t, std::int64_t> slots_;
   std::vector<std::int64_t> free_;

@@ -340,7 +340,11 @@ class Planner {
       const std::int64_t i = step.nodes[0];
       if (step.fused) {
         Instruction instruction = lower_fused(g_, step, buffer_, views_, local_, is_final);
-        for (const std::int64_t part : step.nodes) instruction.work += work(g_.nodes[at(part)]);
+        for (const std::int64_t part : step.nodes) {
+          const Node& node = g_.nodes[at(part)];
+          // In blocks, an element of an unbatched one takes little more than a multiply-add.
+          instruction.work += node.type.batched ? work(node) : node.type.size();
+        }
         if (stage_[at(i)] == Stage::tile) p_.work_per_sample += instruction.work;
         append(i, std::move(instruction));
         continue;
