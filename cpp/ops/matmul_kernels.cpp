@@ -56,15 +56,18 @@ void set_ending(const Instruction& s, const Frame& frame, GemmEpilogue<T>& end) 
   end.mask_row = columns;
 }
 
-/// The share of a call in `count` rows or columns: whole blocks of them.
+/// The share of a call in `count` rows or columns: whole blocks of them, large ones if there are
+/// enough for the shares to be even.
 struct Share {
   std::int64_t begin, size;
 
   Share(std::int64_t count, const Frame& frame) noexcept {
-    constexpr std::int64_t kBlock = 48;
-    const std::int64_t blocks = ceil_div(count, kBlock);
-    begin = std::min(count, part_begin(blocks, frame.parts, frame.part) * kBlock);
-    size = std::min(count, part_begin(blocks, frame.parts, frame.part + 1) * kBlock) - begin;
+    constexpr std::int64_t kLarge = 48;
+    constexpr std::int64_t kSmall = 16;
+    const std::int64_t block = count < 4 * kLarge * frame.parts ? kSmall : kLarge;
+    const std::int64_t blocks = ceil_div(count, block);
+    begin = std::min(count, part_begin(blocks, frame.parts, frame.part) * block);
+    size = std::min(count, part_begin(blocks, frame.parts, frame.part + 1) * block) - begin;
   }
 };
 
