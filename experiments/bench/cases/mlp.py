@@ -27,7 +27,9 @@ def cases(quick: bool) -> Iterator[Case]:
 def case(hidden: int, batch: int) -> Case:
     """One of them."""
     n_inputs = networks.MLP_CONTEXT * networks.MLP_WIDTH
-    n_weights = n_inputs * hidden + hidden * networks.MLP_VOCABULARY
+    n_first, n_second = n_inputs * hidden, hidden * networks.MLP_VOCABULARY
+    # The first layer's rows are those of the vocabulary, however many samples there are.
+    n_rows = min(batch, networks.MLP_VOCABULARY)
     return Case(
         *("mlp", f"batch {batch}", f"hidden={hidden}"),
         {
@@ -36,8 +38,8 @@ def case(hidden: int, batch: int) -> Case:
         },
         reference="torch",
         tolerance=2e-4,
-        flops=6.0 * n_weights * batch,
-        bytes=8.0 * n_weights,  # weights are read and written
+        flops=6.0 * (n_first * n_rows + n_second * batch),
+        bytes=8.0 * (n_first + n_second),  # weights are read and written
         dtype="float32",
         parameters={"hidden": hidden, "batch": batch},
         note="text: " + ("names.txt" if _names() else "random characters"),
