@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from buropt import _core
-from buropt.trace.errors import TraceError, location
+from buropt.trace.errors import TraceError, library_function, location
 from buropt.trace.kinds import Kind
 
 
@@ -120,4 +120,6 @@ class TracedValue:
 
     def refuse(self, what: str, instead: str) -> NoReturn:
         """Raise `TraceError`, adding where in the user's code it happened."""
+        name = library_function()
+        what = what if name is None else f"{name}: {what}"
         raise TraceError(f"{what}. {location(self.recording.name)} Instead: {instead}.")

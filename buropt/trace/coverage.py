@@ -1,4 +1,4 @@
-"""Which functions of NumPy and scipy.special can be traced, generated from the tables.
+"""Which functions of NumPy, scipy.special and scipy.linalg can be traced, made from the tables.
 
 ``python -m buropt.trace.coverage`` prints the page `docs/coverage.md`.
 """
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
+import scipy.linalg
 import scipy.special
 
 from buropt.trace.dispatch import (
@@ -24,15 +25,16 @@ from buropt.trace.recording import Trace
 
 __all__ = ["Row", "coverage", "page"]
 
-_SECTIONS = ("np", "np.linalg", "np.fft", "scipy.special")
+_SECTIONS = ("np", "np.linalg", "np.fft", "scipy.special", "scipy.linalg")
 
 _HEADER = """# Which functions can be traced
 
-Every function of NumPy and `scipy.special`, from NumPy {numpy} and SciPy {scipy}. What is
-**supported** has exact derivatives of any order (0 where the function is piecewise constant). What
-is **refused** raises an error that names the line and says what to write instead. Functions that
-make arrays from plain numbers (`np.arange`, `np.zeros`, ...) give **constants**, and refuse traced
-values. {supported} functions are supported.
+Every function of NumPy, `scipy.special` and `scipy.linalg`, from NumPy {numpy} and SciPy {scipy}.
+What is **supported** has exact derivatives of any order (0 where the function is piecewise
+constant). What is **refused** raises an error that names the function and the line, and says what
+to write instead; so do functions of other SciPy packages. Functions that make arrays from plain
+numbers (`np.arange`, `np.zeros`, ...) give **constants**, and refuse traced values. {supported}
+functions are supported.
 
 This page is generated: `python -m buropt.trace.coverage > docs/coverage.md`.
 """
@@ -47,7 +49,7 @@ class Row(NamedTuple):
 
 
 def coverage() -> list[Row]:
-    """Every function of NumPy and scipy.special, section by section, sorted by name."""
+    """Every function of these packages, section by section, sorted by name."""
     return [row for section in _SECTIONS for row in _section(section)]
 
 
@@ -69,9 +71,10 @@ def page() -> str:
 
 def public_functions(section: str) -> Iterator[tuple[str, Callable[..., Any]]]:
     """The callables that a user finds in a module: functions and ufuncs, no classes."""
-    module = scipy.special if section == "scipy.special" else np
-    if section.startswith("np."):
-        module = getattr(np, section.partition(".")[2])
+    package, _, inner = section.partition(".")
+    module: Any = np if package == "np" else scipy
+    if inner:
+        module = getattr(module, inner)
     names = getattr(module, "__all__", None) or dir(module)
     for name in sorted(set(names)):
         value = getattr(module, name, None)
@@ -92,14 +95,14 @@ def _section(section: str) -> Iterator[Row]:
         full = f"{section}.{name}"
         if _is_supported(section, name, function):
             yield Row(full, "supported", "")
-        elif section == "scipy.special" or asks_its_arguments(function):
+        elif section.startswith("scipy.") or asks_its_arguments(function):
             yield Row(full, "refused", _instead(full))
         else:
             yield Row(full, "constants", "")
 
 
 def _is_supported(section: str, name: str, function: Callable[..., Any]) -> bool:
-    if section != "scipy.special":
+    if section.startswith("np"):
         return function in UFUNCS or function in FUNCTIONS
     if isinstance(function, np.ufunc):
         return name in SCIPY_UFUNCS

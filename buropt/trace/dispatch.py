@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from buropt.trace.base import Recording
-from buropt.trace.errors import UnsupportedOpError, location
+from buropt.trace.errors import UnsupportedOpError, library_function, location
 from buropt.trace.hints import HINTS
 from buropt.trace.kinds import Kind
 
@@ -212,10 +212,23 @@ def graph_kind(trace: Recording, dtype: Any) -> Kind | None:
 
 
 def unsupported(trace: Recording, name: str) -> UnsupportedOpError:
-    """The error for a function or method without a rule: an alternative or the nearest names."""
+    """The error for a function or method without a rule: an alternative or the nearest names.
+
+    Inside of a function of SciPy's that cannot be traced, it is of that one.
+    """
+    caller = untraceable()
+    name = name if caller is None else caller
     return UnsupportedOpError(
         f"{name} cannot be traced. {location(trace.name)} Instead: {alternative(name)}."
     )
+
+
+def untraceable() -> str | None:
+    """SciPy's function in Python that the user's line calls and that has no rule, or None."""
+    name = library_function()
+    if name is None or not name.startswith("scipy.") or name in supported_functions():
+        return None
+    return name
 
 
 def unsupported_keyword(trace: Recording, name: str, keyword: str) -> UnsupportedOpError:
@@ -228,12 +241,18 @@ def unsupported_keyword(trace: Recording, name: str, keyword: str) -> Unsupporte
 
 def alternative(name: str) -> str:
     """What to write instead of an untraceable function, as half a sentence."""
-    hint = HINTS.get(name) or HINTS.get(name.removeprefix("np.").removeprefix("ndarray."))
+    package, _, rest = name.partition(".")
+    hint = HINTS.get(name) or (HINTS.get(rest) if package in ("np", "scipy", "ndarray") else None)
     if hint is not None:
         return hint
     import difflib  # here, since most programs need no alternative
 
-    full_names = {full.split(".")[-1]: full for full in supported_functions()}
+    supported = supported_functions()
+    if f"np.{rest}" in supported:  # np.linalg.solve for scipy.linalg.solve
+        return f"np.{rest}"
+    if name.startswith("scipy.linalg."):  # whose names are near others: expm is not np.exp
+        supported = [full for full in supported if full.startswith("np.linalg.")]
+    full_names = {full.split(".")[-1]: full for full in supported}
     near = difflib.get_close_matches(name.split(".")[-1], full_names, n=3, cutoff=0.75)
     if near:
         return "perhaps " + ", ".join(full_names[short] for short in near)

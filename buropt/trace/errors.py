@@ -6,11 +6,13 @@ expression), what to write instead.
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import sys
 import warnings
 from collections.abc import Callable
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
+from typing import Any
 
 # Frames of these modules are machinery; the first frame outside them is the user's expression.
 _MACHINERY = (
@@ -110,6 +112,53 @@ def _user_frame() -> FrameType | None:
     while frame is not None and is_machinery(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
     return frame
+
+
+def library_function() -> str | None:
+    """The public function of NumPy or SciPy, written in Python, that the user's line calls.
+
+    None if it calls none, or one that asks its arguments: then a rule has been looked for.
+    """
+    frames: list[FrameType] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_machinery(frame.f_globals.get("__name__", "")):
+        frames.append(frame)
+        frame = frame.f_back
+    for frame in reversed(frames):  # from the user's line inwards: decorators come first
+        if frame.f_globals["__name__"].partition(".")[0] not in ("numpy", "scipy"):
+            return None
+        name = _public_name(frame)
+        if name is not None:
+            return name
+    return None
+
+
+def _public_name(frame: FrameType) -> str | None:
+    """How a user writes the function of the frame, or the one that it decorates or calls for."""
+    code = frame.f_code
+    inner = [frame.f_locals.get(name) for name in code.co_freevars]
+    if code.co_name == "__call__":
+        inner.append(frame.f_locals.get("self"))
+    inner = [inspect.unwrap(one) for one in inner if callable(one)]
+    modules = [frame.f_globals["__name__"], *(getattr(one, "__module__", "") for one in inner)]
+    for module in modules:
+        package = str(module).partition("._")[0]
+        while package:
+            for name, found in vars(sys.modules.get(package, object)).items():
+                if not name.startswith("_") and callable(found) and _leads_to(found, code, inner):
+                    return f"{package}.{name}".replace("numpy.", "np.")
+            package = package.rpartition(".")[0]
+    return None
+
+
+def _leads_to(found: Callable[..., object], code: CodeType, inner: list[Any]) -> bool:
+    """Whether a public function is that of the code, or one of those inside of a decorator."""
+    function = inspect.unwrap(found)
+    if getattr(function, "__code__", None) is code or any(function is one for one in inner):
+        return True
+    # A multimethod, as in scipy.fft, is no Python function and leads to one of its name.
+    is_multimethod = function is not found and not isinstance(found, FunctionType)
+    return is_multimethod and getattr(found, "__name__", None) == code.co_name
 
 
 def is_machinery(module: str) -> bool:

@@ -14,6 +14,9 @@ _UNKNOWN_SHAPE = f"the shape depends on the values; {_OUTSIDE}"
 _PRINT = "print(x), which shows shape and dtype"
 _OUTSIDE_RESULT = "return the value, and save it after the call"
 _COMPARE = "compare outside of the traced function, or select with np.where(a == b, ...)"
+_OF_MATRIX = "w, v = np.linalg.eigh(a) and (v * f(w)) @ v.T, for a symmetric a"
+_SOLVE = "np.linalg.solve(a, b)"
+_BINOMIAL = "np.exp of sums and differences of scipy.special.gammaln(n + 1)"
 _COMPLEX = "real arithmetic, or a product with constant matrices of sines and cosines"
 
 # Keys: NumPy's name without `np.`, or `keyword=`. Values: half a sentence.
@@ -40,6 +43,8 @@ HINTS: dict[str, str] = {
     "array_str": _PRINT,
     "copyto": _IN_PLACE,
     "empty_like": "np.zeros_like(x)",
+    "fft.dct": _COMPLEX,
+    "fft.dst": _COMPLEX,
     "fft.fft": _COMPLEX,
     "fft.fft2": _COMPLEX,
     "fft.fftn": _COMPLEX,
@@ -67,14 +72,23 @@ HINTS: dict[str, str] = {
     "ix_": "x[rows[:, None], columns]",
     "left_shift": "x * 2**n",
     "lexsort": _OUTSIDE,
+    "linalg.block_diag": _STACK,
+    "linalg.cho_factor": _SOLVE,
+    "linalg.cho_solve": _SOLVE,
+    "linalg.circulant": _STACK,
     "linalg.eig": _EIGENVALUES,
     "linalg.eigvals": _EIGENVALUES,
+    "linalg.hankel": _STACK,
     "linalg.lstsq": "np.linalg.solve(a.T @ a, a.T @ b), for independent columns",
+    "linalg.lu_factor": _SOLVE,
+    "linalg.lu_solve": _SOLVE,
     "linalg.matrix_rank": _OUTSIDE,
     "linalg.pinv": "np.linalg.solve(a.T @ a, a.T), for independent columns",
     "linalg.qr": "r = np.linalg.cholesky(a.T @ a).T, up to signs, and a @ np.linalg.inv(r) for q",
+    "linalg.solve_triangular": _SOLVE,
     "linalg.svd": _SINGULAR_VALUES,
     "linalg.svdvals": _SINGULAR_VALUES,
+    "linalg.toeplitz": _STACK,
     "may_share_memory": "leave it out; traced values have no memory",
     "min_scalar_type": "x.dtype",
     "nanargmax": "np.argmax(np.where(np.isnan(x), -np.inf, x))",
@@ -100,6 +114,16 @@ HINTS: dict[str, str] = {
     "setdiff1d": _UNKNOWN_SHAPE,
     "setxor1d": _UNKNOWN_SHAPE,
     "shares_memory": "leave it out; traced values have no memory",
+    "special.binom": _BINOMIAL,
+    "special.comb": _BINOMIAL,
+    "special.factorial": "scipy.special.gamma(n + 1)",
+    "special.multigammaln": (
+        "the sum of scipy.special.gammaln(a - j / 2) over j = 0, ..., d - 1, and "
+        "d * (d - 1) / 4 * np.log(np.pi)"
+    ),
+    "special.perm": _BINOMIAL,
+    "special.polygamma": "scipy.special.digamma, of which it is the n-th derivative (buropt.grad)",
+    "special.poch": "np.exp(scipy.special.gammaln(x + n) - scipy.special.gammaln(x))",
     "tolist": "keep the traced array as it is, without converting it to Python numbers",
     "trim_zeros": _UNKNOWN_SHAPE,
     "union1d": _UNKNOWN_SHAPE,
@@ -111,6 +135,13 @@ HINTS: dict[str, str] = {
     "unpackbits": _OUTSIDE,
     "unravel_index": "k // n and k % n",
     "unwrap": _OUTSIDE,
+    **{
+        f"linalg.{function}": _OF_MATRIX
+        for function in (
+            *("coshm", "cosm", "expm", "fractional_matrix_power", "funm", "logm", "signm"),
+            *("sinhm", "sinm", "sqrtm", "tanhm", "tanm"),
+        )
+    },
 }
 
 _NOT_EMPTY = "an array with elements there"

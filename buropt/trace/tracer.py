@@ -23,6 +23,7 @@ from buropt.trace.dispatch import (
     public_name,
     unsupported,
     unsupported_keyword,
+    untraceable,
 )
 from buropt.trace.errors import UnsupportedAttributeError, location
 from buropt.trace.methods import method
@@ -115,6 +116,12 @@ class Tracer(TracedValue):
         if SparseRow in types:
             return NotImplemented
         return call_function(self.recording, func, args, kwargs)
+
+    def refuse(self, what: str, instead: str) -> NoReturn:
+        """Raise `TraceError`; of SciPy's functions that cannot be traced, with their names."""
+        if untraceable() is not None:
+            raise unsupported(self.recording, what)
+        super().refuse(what, instead)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         if self.kind == "i":
