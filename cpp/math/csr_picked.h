@@ -8,8 +8,8 @@
 // before it. Where a load stands behind a store to the same place in another page, and the pages
 // look alike to the processor, it waits until that store has left the queue. If what waits is a
 // column, the loads from g behind it wait too, because its store might be to where they read. With
-// every column loaded where it is used, a call took up to four times as long, by where in memory g
-// happened to lie.
+// every column loaded where it is used, the time went by where in memory g happened to lie (32 rows
+// of 14 entries: mostly 250 ns, one place in ten 500 ns, at worst 1000 ns).
 #pragma once
 
 #include <algorithm>
@@ -109,7 +109,7 @@ void csr_scatter_picked(const CsrRows<T>& rows, const T* r, T* g) noexcept {
   CsrColumns group(std::min(columns, last_group));
   for (std::int64_t i = 0; i < n; ++i) {
     auto [after, after_count] = row_at(i + 2);
-    asm("" : "+r"(after), "+r"(after_count));
+    asm("" : "+r"(after), "+r"(after_count));  // loaded here, not in two rows' time
     const T factor = r[i];
     const T* values = has_values ? rows.values + (columns - all_columns) : nullptr;
     const auto add = [&](T& target, std::int64_t e) noexcept {
