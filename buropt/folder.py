@@ -24,7 +24,7 @@ import numpy as np
 from buropt import checkpoint, result
 from buropt.checkpoint import LIMITS
 from buropt.history import MAY_BE_UNKNOWN, History, Record
-from buropt.loop import CONVERGED, ENDED, NON_FINITE, Outcome
+from buropt.loop import CONVERGED, ENDED, NON_FINITE, Outcome, Position
 
 if TYPE_CHECKING:
     from buropt.budget import Budget
@@ -197,25 +197,36 @@ def reopen_run(folder: Path, config: Mapping[str, Any], found: Checkpoint | None
     return history
 
 
-def require_reachable(folder: Path, found: Checkpoint, budget: Budget, n_samples: int) -> None:
-    """Refuse limits with which the run would have ended before its checkpoint.
+def require_reachable(
+    folder: Path, position: Position, records: list[Record], budget: Budget, n_samples: int
+) -> None:
+    """Refuse limits with which the run would have ended before that position.
+
+    Parameters
+    ----------
+    folder : Path
+    position : Position
+    records : list of Record
+        Those before it.
+    budget : Budget
+        The new limits.
+    n_samples : int
 
     Raises
     ------
     ValueError
         That says which.
     """
-    position = found.position
-    epochs = position.counters.sample_grads / n_samples
-    limit = budget.exhausted(
-        position.iteration, epochs, position.counters.bits_up, position.seconds
-    )
+    counters = position.counters
+    epochs = counters.sample_grads / n_samples
+    used = position.iteration, epochs, counters.bits_up, position.seconds
+    limit = budget.exhausted(*used)
     if limit is not None:
         raise ValueError(
             f"{limit}={getattr(budget, limit):g} is used up by the run in {folder}, which is at "
             f"iteration {position.iteration}: give a larger limit, or null for none"
         )
-    for record in History.load(folder / HISTORY).records[: found.records]:
+    for record in records:
         if budget.converged(record.grad_norm_sq):
             raise ValueError(
                 f"the run in {folder} has gone past tolerance={budget.tolerance:g}, which it "
@@ -237,7 +248,7 @@ def finished(folder: Path) -> dict[str, Any] | None:
     return content if status in ends or status.startswith("budget:") else None
 
 
-def goes_on(content: Mapping[str, Any]) -> bool:
+def may_go_on(content: Mapping[str, Any]) -> bool:
     """Whether a finished run, of that result, has further steps to take with a larger budget."""
     return content["status"] not in (ENDED, NON_FINITE)
 

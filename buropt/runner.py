@@ -29,8 +29,8 @@ from buropt.folder import (
     create_run,
     finished,
     forget_checkpoint,
-    goes_on,
     is_taken,
+    may_go_on,
     outcome_of,
     read_checkpoint,
     reopen_run,
@@ -48,6 +48,7 @@ from buropt.loop import (
     UNWRITABLE,
     Interruption,
     Outcome,
+    Position,
     minimize,
 )
 from buropt.mistakes import first_line, usage_errors
@@ -116,57 +117,25 @@ def run(
         plain: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
         settings = settings_of(plain)
         logging.getLogger("buropt").setLevel(logging.INFO if settings.verbose else logging.WARNING)
-        may_start, resume = resume, resume and is_taken(folder)
-        prolonged = False
-        if resume:
-            require_same(folder, plain)
-            prolonged = settings.budget != settings_of(config_of(folder)).budget
-        done = finished(folder) if resume else None
-        if done is not None and not (prolonged and goes_on(done)):
-            report = finished_before(folder, done)
+        goes_on = resume and is_taken(folder)
+        report = finished_before(folder, plain) if goes_on else None
+        if report is not None:
             if settings.verbose:
                 console.print(report.message, highlight=False, markup=False, soft_wrap=True)
             return report
-        if not settings.overwrite and not resume and is_taken(folder):
-            raise OccupiedError(folder)  # before a line is logged there
-        experiment = build(plain)
-        if resume:
-            found = read_checkpoint(folder, plain, type(experiment.method))
-            if prolonged and found is not None:
-                n_samples = experiment.problem.n_samples
-                require_reachable(folder, found, experiment.budget, n_samples)
-            elif done is not None:
-                raise ValueError(
-                    f"the run in {folder} has ended without a checkpoint to go on from, as with "
-                    "checkpoint.keep=false: start a new run with the larger budget"
-                )
-            history = reopen_run(folder, plain, found)
+        if goes_on:
+            experiment, history, position = reopened(folder, plain)
         else:
-            minimum = experiment.problem.constants.f_star  # may be solved for; not the run's time
-            if minimum is None and settings.objective in MAY_BE_UNKNOWN:
-                raise ValueError(
-                    f"objective={settings.objective} is for problems whose minimum is known: write "
-                    "objective=f"
-                )
-            new = settings.overwrite or may_start
-            history, found = create_run(folder, plain, new), None
+            experiment, history = opened(folder, plain, settings.overwrite or resume)
+            position = None
     # From here to the end a Ctrl-C waits for the iteration, and then for the files, to be finished.
     with history, Interruption() as interruption, Guarded(experiment.logger) as logger:
-        if found is not None:
-            with usage_errors():
-                experiment = continued(experiment, found, history)
         if on_start is not None:
-            try:
-                with writing_to(folder):
-                    on_start()
-            except UnwritableError:
-                if not resume:
-                    withdraw_run(folder)
-                raise
+            tell_of_start(on_start, folder, is_new=not goes_on)
         if settings.verbose:
             console.print(experiment.title, style="bold", highlight=False, soft_wrap=True)
-        if found is not None:
-            log.info("goes on from the checkpoint at iteration %d", found.position.iteration)
+        if position is not None:
+            log.info("goes on from the checkpoint at iteration %d", position.iteration)
         logger.start(plain, folder)
 
         def on_record(record: Record) -> None:
@@ -191,11 +160,11 @@ def run(
                     experiment.problem,
                     history,
                 ),
-                start=None if found is None else found.position,
+                start=position,
             )
         logger.finish(outcome)
         message, exit_code = judge(outcome, experiment, history, interruption)
-        resumed = None if found is None else found.position.iteration
+        resumed = None if position is None else position.iteration
         end = End(outcome, message, exit_code, started, resumed)
         failures = write_files(folder, plain, experiment, history, end)
         if failures:
@@ -205,15 +174,75 @@ def run(
     return Report(outcome, message, exit_code)
 
 
-def finished_before(folder: Path, content: dict[str, Any]) -> Report:
-    """The report of a run that had nothing left to do."""
+def finished_before(folder: Path, config: dict[str, Any]) -> Report | None:
+    """The report of a run that has nothing left to do; None if it has, maybe with new limits.
+
+    Raises
+    ------
+    ValueError
+        If the run is one of another configuration.
+    """
+    require_same(folder, config)
+    content = finished(folder)
+    if content is None or (has_other_limits(folder, config) and may_go_on(content)):
+        return None
     outcome = outcome_of(folder, content)
     message = f"{content['message']}; the run in {folder} has nothing left to do"
     return Report(outcome, message, int(content["exit_code"]))
 
 
-def continued(experiment: Experiment, found: Checkpoint, history: History) -> Experiment:
-    """The experiment as it was when the checkpoint was written.
+def has_other_limits(folder: Path, config: dict[str, Any]) -> bool:
+    """Whether the run in the folder has had another budget until now."""
+    return settings_of(config).budget != settings_of(config_of(folder)).budget
+
+
+def opened(folder: Path, config: dict[str, Any], overwrite: bool) -> tuple[Experiment, History]:
+    """What a new run needs, and its history; the folder is made.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds a run that is not to be overwritten, or for a wrong configuration.
+    """
+    if not overwrite and is_taken(folder):
+        raise OccupiedError(folder)  # before a line is logged there
+    experiment = build(config)
+    minimum = experiment.problem.constants.f_star  # may be solved for; not the run's time
+    objective = experiment.settings.objective
+    if minimum is None and objective in MAY_BE_UNKNOWN:
+        raise ValueError(
+            f"objective={objective} is for problems whose minimum is known: write objective=f"
+        )
+    return experiment, create_run(folder, config, overwrite)
+
+
+def reopened(folder: Path, config: dict[str, Any]) -> tuple[Experiment, History, Position | None]:
+    """The experiment of a run that goes on, its history, and where it stands.
+
+    Raises
+    ------
+    ValueError
+        If it cannot go on, or not with these limits; nothing in the folder is changed then.
+    """
+    experiment = build(config)
+    found = read_checkpoint(folder, config, type(experiment.method))
+    if found is None and finished(folder) is not None:
+        raise ValueError(
+            f"the run in {folder} has ended without a checkpoint to go on from, as with "
+            "checkpoint.keep=false: start a new run with the larger budget"
+        )
+    if found is not None:
+        records = History.load(folder / HISTORY).records[: found.records]
+        if has_other_limits(folder, config):
+            n_samples = experiment.problem.n_samples
+            require_reachable(folder, found.position, records, experiment.budget, n_samples)
+        experiment = continued(experiment, found, records)
+    history = reopen_run(folder, config, found)
+    return experiment, history, None if found is None else found.position
+
+
+def continued(experiment: Experiment, found: Checkpoint, records: list[Record]) -> Experiment:
+    """The experiment as it was when the checkpoint was written, after these records.
 
     Raises
     ------
@@ -225,7 +254,8 @@ def continued(experiment: Experiment, found: Checkpoint, history: History) -> Ex
     if found.position.finite is not None:
         x, then = found.position.finite
         now = problem.metrics(x)
-        if abs(now[0] - then.f) > SAME_PROBLEM * max(abs(then.f), abs(history.records[0].f)):
+        largest = max(abs(record.f) for record in (then, *records[:1]))
+        if abs(now[0] - then.f) > SAME_PROBLEM * largest:
             raise ValueError(
                 f"the checkpoint is of another problem: at its point f was {then.f:.12g}, and now "
                 f"it is {now[0]:.12g}; have the data changed?"
@@ -238,6 +268,22 @@ def continued(experiment: Experiment, found: Checkpoint, history: History) -> Ex
                 then.f,
             )
     return replace(experiment, method=found.method)
+
+
+def tell_of_start(on_start: Callable[[], None], folder: Path, is_new: bool) -> None:
+    """Call it; if it cannot write to the folder, a new run leaves nothing there.
+
+    Raises
+    ------
+    UnwritableError
+    """
+    try:
+        with writing_to(folder):
+            on_start()
+    except UnwritableError:
+        if is_new:
+            withdraw_run(folder)
+        raise
 
 
 def judge(

@@ -344,8 +344,10 @@ def test_data_that_have_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     config = ("problem=logistic", "data=libsvm", f"data.path={tmp_path / 'data'}")
     killed_at(30, tmp_path / "run", monkeypatch, *config)
     (tmp_path / "data").write_text(text.replace("3:1", "3:2"))
+    before = {path: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     with pytest.raises(UsageError, match=r"of another problem: .* have the data changed"):
         execute(tmp_path / "run", *config, resume=True)
+    assert before == {path: path.read_bytes() for path in (tmp_path / "run").iterdir()}
 
 
 # --- more of a finished run ---
