@@ -1,91 +1,31 @@
-"""`compile`: from the loss of one sample to an `Oracle` of values and gradients.
+"""`Oracle`: values and gradients of a compiled objective.
 
-The loss is traced once with symbolic inputs, differentiated as a graph, and compiled into programs
-that run over samples in tiles, on all threads. The objective is the mean of the samples' losses
-plus the regularizer, which every call counts once: full batch, minibatch, or one worker's share.
+The loss is traced once with symbolic inputs (`compiling.py`), differentiated as a graph, and
+compiled into programs that run over samples in tiles, on all threads. The objective is the mean of
+the samples' losses plus the regularizer, which every call counts once: full batch, minibatch, or
+one worker's share.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from buropt import _core
 from buropt.html import facts
-from buropt.oracle.data import OracleData, check_real, nbytes, read_data, read_shards
+from buropt.oracle.data import OracleData, check_real, nbytes, read_shards
 from buropt.oracle.description import Description
 from buropt.oracle.entries import OracleEntries
-from buropt.oracle.objective import Array, Loss, Objective, Parts
-from buropt.tree import check_plain, flatten
+from buropt.oracle.objective import Array, Objective, Parts
+from buropt.tree import check_plain
 
 if TYPE_CHECKING:
     from buropt.oracle.linear_model import LinearModel
-
-__all__ = ["Oracle", "compile"]
-
-
-def compile(
-    loss: Loss,
-    x0: Any,
-    data: Any = None,
-    *,
-    regularizer: Callable[[Any], Any] | None = None,
-    weights: ArrayLike | None = None,
-    dtype: DTypeLike | None = None,
-    threads: int | None = None,
-    workers: int | Sequence[ArrayLike] | None = None,
-) -> Oracle:
-    """Compile f(x) = (1/N) sum_j w_j loss(x, sample_j) + regularizer(x) into an oracle.
-
-    Parameters
-    ----------
-    loss : callable
-        ``loss(x, *sample)`` in NumPy for one sample; returns one number. Without data ``loss(x)``
-        is the whole objective.
-    x0 : array or nested dict, list, tuple of arrays
-        Start point; gives the parameters' shapes. Optimizers see one flat vector of shape (dim,).
-    data : array, CSR matrix, or nested tuple, list, dict of them, optional
-        One row per sample (axis 0). The loss gets the rows: of an array (N, ...) a row (...), of a
-        SciPy CSR matrix (N, d) a sparse row that supports products with x. ``data=(A, y)`` calls
-        ``loss(x, a, y)``, and ``data={"tokens": T, "label": y}`` calls ``loss(x, sample)`` with a
-        dict of rows. Arrays of integers are integers in the loss, and may be indices. Data that are
-        contiguous and of the oracle's dtype are not copied (apart from the other entries of dense
-        arrays that are mostly zeros), so do not change them afterwards.
-    regularizer : callable, optional
-        ``regularizer(x)``; added once to every value.
-    weights : array, shape (N,), optional
-        Weights w_j of the samples, for every call that gives none. They are not normalized:
-        minibatches with w_j = 1 / (N p_j) are unbiased under sampling with probabilities p_j.
-    dtype : float64 or float32, optional
-        Of the computation. Left out: float32 if x0 is, otherwise float64; data are converted.
-    threads : int, optional
-        At most this many threads; by default what the process may use (``BUROPT_NUM_THREADS``, CPU
-        affinity and quota). The number of threads never changes a bit of any result.
-    workers : int or list of integer arrays, optional
-        The split of the samples among workers: a number of contiguous blocks, or each worker's
-        samples. Worker i has f_i(x) = (n_workers / N) sum over its samples of the losses +
-        regularizer, so that the mean of the f_i is f for any split.
-
-    Returns
-    -------
-    Oracle
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the loss cannot be traced, does not return one number, or shapes and lengths do not fit.
-    IndexError
-        If integers in the data are used as indices and one is out of range; the text names it.
-    """
-    vector, spec = flatten(x0, "x0", dtype)
-    samples = read_data(data, spec.dtype)
-    objective = Objective.trace(loss, regularizer, spec, samples)
-    return Oracle(objective, vector, samples, weights, threads, workers)
 
 
 class Oracle(OracleEntries):
