@@ -21,8 +21,7 @@ from buropt.inner import InnerLoops
 from buropt.problems.messages import Counters as Counters
 from buropt.problems.messages import Index as Index
 from buropt.problems.messages import Messages, mean_of_rows
-
-BLOCK = 1024  # samples whose gradients are in memory at once
+from buropt.problems.noise import squared_gradients
 
 if TYPE_CHECKING:
     from buropt.compressors import Compressor, Selector
@@ -338,15 +337,7 @@ class Problem(Messages):
         """
         if self.constants.x_star is None:
             return None
-        x, squares = self._point(self.constants.x_star), []
-        nothing = np.zeros(1, np.int64), np.zeros(1, self.oracle.dtype)
-        regularizer = self.oracle.grad(x, *nothing).astype(np.float64)
-        for first in range(0, self.n_samples, BLOCK):
-            idx = np.arange(first, min(first + BLOCK, self.n_samples))
-            losses = self.oracle.per_sample_grads(x, idx).astype(np.float64) - regularizer
-            grads = weights[idx, None] * losses + regularizer
-            squares.append(np.einsum("ij,ij->i", grads, grads))
-        return np.concatenate(squares)
+        return squared_gradients(self.oracle, self._point(self.constants.x_star), weights)
 
     def metrics(self, x: Array) -> tuple[float, float]:
         """f(x) + psi(x), and the squared norm of the gradient of f.
