@@ -146,11 +146,13 @@ class Monitor:
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._live: Live | None = None
         self._started = time.perf_counter()
-        self._before, self._known = 0, set[Path]()
+        self._before: dict[Path, Any] = {}  # jobs that had ended, until they go on or are refused
+        self._known = set[Path]()
 
     def __enter__(self) -> Monitor:
         self._look(tell=False)
-        self._before, self._known = len(self._ended), set(self._running)
+        self._before = {folder: stamp(folder) for folder in self._ended}
+        self._known = set(self._running)
         if self._enabled:
             if self._console.is_terminal and not self._console.is_dumb_terminal:
                 self._live = Live(console=self._console, auto_refresh=False)
@@ -170,7 +172,7 @@ class Monitor:
         if self._thread.ident is not None:
             self._thread.join()
         self._look(tell=True)
-        none = self._running.keys() <= self._known and len(self._ended) == self._before
+        none = self._running.keys() <= self._known and self._ended.keys() == self._before.keys()
         refused = error is not None and none
         if self._live is not None:
             self._live.transient = refused  # then the reason says it all
@@ -189,6 +191,8 @@ class Monitor:
             pause = (time.perf_counter() - started) / MOST_OF_THE_TIME
 
     def _look(self, tell: bool) -> None:
+        for folder in [path for path, then in self._before.items() if stamp(path) != then]:
+            del self._before[folder], self._ended[folder]
         for folder in jobs_in(self._folder, self._ended):
             job = self._running.setdefault(folder, Job(folder, self._folder, self._constant))
             job.look()
@@ -222,7 +226,7 @@ class Monitor:
             done = ended + sum(job.fraction() for job in self._running.values())
             full = round(BAR * done / total) if total else BAR
             parts = [f"[{'#' * full}{'-' * (BAR - full)}] {ended}/{total} jobs"]
-            here = done - self._before
+            here = done - len(self._before)
             remaining = elapsed * (total - done) / here if here > 0 else None
         if self._running and not self._stop.is_set():
             parts.append(f"{len(self._running)} running")
@@ -247,6 +251,17 @@ def jobs_in(folder: Path, known: dict[Path, Job]) -> Iterator[Path]:
                 yield path
             else:
                 places.append(path)
+
+
+def stamp(folder: Path) -> list[int | None]:
+    """What changes when a job that had ended goes on with a larger budget, or is refused."""
+    times: list[int | None] = []
+    for name in (RESULT, REFUSED):
+        try:
+            times.append((folder / name).stat().st_mtime_ns)
+        except OSError:
+            times.append(None)
+    return times
 
 
 def last_record(history: Path) -> Record:

@@ -139,6 +139,23 @@ def test_the_same_command_with_resume(place: Path, monkeypatch: pytest.MonkeyPat
     assert "is of another run: it has seed=1, and the command says 8" in refused["message"]
 
 
+def test_a_sweep_goes_on_with_a_larger_budget(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And tells which finished jobs went on, and which were refused."""
+    assert main(monkeypatch, "-m", "seed=1,2", "verbose=false") == 0
+    (folder,) = place.glob("multirun/*/*")
+    capsys.readouterr()
+    assert main(monkeypatch, "-m", "seed=1,2", "iterations=30", f"resume={folder}") == 0
+    assert [result["final"]["iteration"] for result in results(place).values()] == [30, 30]
+    assert "#1 seed=2 verbose=False: the budget of iterations is" in capsys.readouterr().out
+    assert main(monkeypatch, "-m", "seed=1", "iterations=5", f"resume={folder}") == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith("buropt: job #0 ")
+    assert ": iterations=5 is used up by the run in " in errors
+    assert errors.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
