@@ -4,6 +4,7 @@
 #include <bit>
 #include <numeric>
 
+#include "exec/sliced_copy.h"
 #include "exec/sparse_copy.h"
 #include "exec/workspace.h"
 #include "math/finite.h"
@@ -23,6 +24,8 @@ constexpr std::int64_t kCombineShare = 256;
 constexpr std::int64_t kReadShare = 32;
 /// All slots of a batch together hold at most this many accumulator bytes.
 constexpr std::int64_t kMaxSlotBytes = 16 << 20;
+/// Samples of a slot, at least, where large products are not made in its tiles.
+constexpr std::int64_t kSlotSamples = 512;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
@@ -69,6 +72,7 @@ Engine::Engine(std::shared_ptr<const Graph> graph, std::vector<InputRole> inputs
     irregular_.push_back(is_irregular(csr.row_starts, data_.n_samples));
   }
   find_accumulators();
+  find_full_products();
   find_steps();
   find_direct_rows();
   for (std::size_t k = 0; k < program_.input_buffers.size(); ++k) {
@@ -155,6 +159,13 @@ std::int64_t Engine::copied_bytes() const {
                          [](std::int64_t sum, const SparseCopy& c) { return sum + c.bytes(); });
 }
 
+std::int64_t Engine::sliced_bytes() const {
+  return std::accumulate(data_.csr.begin(), data_.csr.end(), std::int64_t{0},
+                         [](std::int64_t sum, const CsrData& csr) {
+                           return sum + (csr.sliced ? csr.sliced->bytes() : 0);
+                         });
+}
+
 Engine::~Engine() = default;
 
 std::unique_ptr<Engine::Workspace> Engine::new_workspace() const {
@@ -163,7 +174,8 @@ std::unique_ptr<Engine::Workspace> Engine::new_workspace() const {
   if (scalar64_) workspace->registers64 = scalar64_->new_registers();
   workspace->shared = Buffer(at(program_.shared_bytes));
   workspace->scratch = Buffer(at(program_.scratch_bytes));
-  workspace->buffers.assign(program_.places.size(), nullptr);
+  workspace->full_rows.resize(full_products_.size());
+  workspace->buffers.assign(n_buffers_, nullptr);
   for (std::size_t b = 0; b < program_.places.size(); ++b) {
     const Place& place = program_.places[b];
     if (place.where == Where::shared) {
@@ -232,6 +244,15 @@ const Engine* Engine::by_tables(std::span<const std::byte* const> vectors,
   return by_tables_->engine.get();
 }
 
+/// By the number of samples alone, so that programs with the same losses add them up alike.
+std::pair<std::int64_t, std::int64_t> Engine::full_partition() const {
+  const std::int64_t n = std::max<std::int64_t>(1, data_.n_samples);
+  if (full_products_.empty()) return partition(n);
+  const std::int64_t bytes = std::max<std::int64_t>(1, full_slot_bytes_);
+  const std::int64_t slots = std::min({n / kSlotSamples, kMaxSlots, kMaxSlotBytes / bytes});
+  return {program_.max_rows, std::clamp<std::int64_t>(slots, 1, ceil_div(n, program_.max_rows))};
+}
+
 void Engine::run(std::span<const std::byte* const> vectors, double scale,
                  std::span<const Batch> batches, int threads, const Step* step) const {
   if (const Engine* engine = by_tables(vectors, batches)) {
@@ -247,7 +268,7 @@ void Engine::run(std::span<const std::byte* const> vectors, double scale,
   std::unique_ptr<Workspace> own;
   if (!mine) own = new_workspace();
   Workspace& workspace = mine ? *workspace_ : *own;
-  Run run{vectors, batches, threads, step, workspace};
+  Run run{vectors, batches, threads, step, workspace, is_full(batches)};
   if (is_scalar()) {
     for (const Batch& batch : batches) run_scalar(vectors, batch, workspace);
   } else {

@@ -37,6 +37,8 @@ struct OutputRole {
   std::int64_t row_stride = 0;
 };
 
+class SlicedCopy;
+
 /// Data arrays, one row per sample; the memory belongs to the caller.
 struct DenseData {
   const std::byte* values = nullptr;
@@ -46,6 +48,8 @@ struct CsrData {
   const std::byte* values = nullptr;  ///< nullptr: all are 1
   const std::int32_t* columns = nullptr;
   const std::int64_t* row_starts = nullptr;
+  /// What the engines over these rows share; nullptr: an engine makes its own.
+  std::shared_ptr<SlicedCopy> sliced = nullptr;
 };
 struct Data {
   std::int64_t n_samples = 0;
@@ -86,6 +90,8 @@ class Engine {
   std::int64_t copied_bytes() const;
   /// From so many samples on, a batch is taken by tables (graph/tables.h); 0: none is.
   std::int64_t table_samples() const { return by_tables_ ? by_tables_->form.least_samples : 0; }
+  /// The same of what is shared with other engines, as far as it has been needed by now.
+  std::int64_t sliced_bytes() const;
   bool is_scalar() const { return scalar32_ || scalar64_; }
   /// Over before another thread could make use of the time, for so many samples.
   bool is_short(std::int64_t count) const {
@@ -101,6 +107,8 @@ class Engine {
 
   /// The partition of a batch of this many samples: (samples in a tile, slots).
   std::pair<std::int64_t, std::int64_t> partition(std::int64_t count) const;
+  /// That of the batch of all samples.
+  std::pair<std::int64_t, std::int64_t> full_partition() const;
 
  private:
   static constexpr std::size_t kShort = 4096;
@@ -117,6 +125,19 @@ class Engine {
     std::int64_t size;    ///< elements
     std::int64_t output;
     bool needs_zeros;  ///< its instruction adds from the first tile on
+    /// A full batch has it from one of the FullProducts, and no sums of slots.
+    bool is_full_sum = false;
+    std::int64_t full_offset = 0;  ///< the same as `offset`, of a full batch
+  };
+
+  /// An instruction of the tile that a full batch runs for all samples at once, by copies of
+  /// the sparse data: before its tiles the rows times a vector, after them sums over the rows.
+  struct FullProduct {
+    bool is_sum;
+    std::size_t csr;      ///< which array
+    std::int64_t width;   ///< of its rows
+    std::int32_t vector;  ///< buffer of the vector, or of the sums
+    std::int32_t rows;    ///< buffer of the samples' numbers, where a tile finds or leaves its own
   };
 
   std::unique_ptr<Workspace> new_workspace() const;
@@ -129,6 +150,10 @@ class Engine {
   void find_direct_rows();
   void find_picked();
   void find_sparse();
+  void find_full_products();
+  bool is_full(std::span<const Batch> batches) const;
+  void run_full_dots(const Run& run) const;
+  void run_full_sums(const Run& run) const;
   void run_scalar(std::span<const std::byte* const> vectors, const Batch& batch,
                   Workspace& workspace) const;
   void run_tiles(Run& run, double scale) const;
@@ -141,6 +166,7 @@ class Engine {
                             std::size_t input, std::int64_t number, ThreadState& state) const;
   void execute(const std::vector<Instruction>& code, const Run& run, const Frame& frame) const;
   void take_rows(const Instruction& s, std::int64_t part, const Run& run, Frame& frame) const;
+  std::int64_t slot_bytes(const Run& run) const;
   std::byte* sums(const Run& run, std::int64_t batch, std::int64_t slot,
                   const Accumulator& a) const;
   void run_slot(const Run& run, std::int64_t task, ThreadState& state) const;
@@ -170,6 +196,11 @@ class Engine {
   std::vector<bool> picked_;  ///< by input: its rows are read where they lie in the data
   std::vector<SparseCopy> copies_;
   std::vector<std::int64_t> sparse_;  ///< by input: which CSR array is a copy of it, or -1
+  std::vector<FullProduct> full_products_;
+  std::vector<Instruction> full_tile_;  ///< the tile of a full batch, if there are such products
+  std::int64_t full_slot_bytes_ = 0;    ///< of its accumulators in a slot
+  std::int64_t full_sum_bytes_ = 0;     ///< of those that have none
+  std::size_t n_buffers_ = 0;           ///< of the program and of full_products_
   /// By CSR array: its rows are short, and their lengths vary so much that an order pays.
   std::vector<bool> irregular_;
   std::optional<ScalarProgram<float>> scalar32_;

@@ -28,7 +28,7 @@ void Engine::combine(const Run& run, std::int64_t batch) const {
   const std::int64_t slots = w.first_task[at(batch) + 1] - w.first_task[at(batch)];
   for (const Accumulator& a : accumulators_) {
     w.buffers[at(a.buffer)] = sums(run, batch, 0, a);
-    if (slots == 1) continue;
+    if (slots == 1 || (run.is_full && a.is_full_sum)) continue;
     const auto add_block = [&](std::int64_t block, int) {
       const std::int64_t begin = block * kBlock;
       const std::int64_t n = std::min(kBlock, a.size - begin);

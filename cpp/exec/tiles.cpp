@@ -38,10 +38,11 @@ void Engine::run_tiles(Run& run, double scale) const {
   const std::span<const Batch>& batches = run.batches;  // a copy would wait for its two halves
   const int threads = run.threads;
   w.scratch.reserve(at(program_.scratch_bytes * threads));
-  while (w.part_buffers.size() < at(threads)) w.part_buffers.emplace_back(program_.places.size());
+  while (w.part_buffers.size() < at(threads)) w.part_buffers.emplace_back(n_buffers_);
   bind_vectors(run, scale);
   execute(program_.before, run, {w.buffers.data(), 1, w.scratch.data()});
   if (program_.has_batch()) {
+    if (run.is_full) run_full_dots(run);
     const std::int64_t tasks = cut(run);
     run.splits = 2 * tasks <= threads;
     run.is_one_tile = tasks == 1 && batches[0].count <= w.tile_rows[0];
@@ -51,6 +52,7 @@ void Engine::run_tiles(Run& run, double scale) const {
       run_slot(run, task, w.threads[at(thread)]);
     };
     Pool::run(tasks, members, work);
+    if (run.is_full) run_full_sums(run);
   }
   run.splits = true;
   for (std::size_t b = 0; b < batches.size(); ++b) {
@@ -95,18 +97,18 @@ std::int64_t Engine::cut(const Run& run) const {
   w.first_task.assign(1, 0);
   w.tile_rows.clear();
   for (const Batch& batch : run.batches) {
-    if (w.partitioned != batch.count) {
+    if (!run.is_full && w.partitioned != batch.count) {
       w.partition = partition(batch.count);
       w.partitioned = batch.count;
     }
-    const auto [rows, slots] = w.partition;
+    const auto [rows, slots] = run.is_full ? full_partition() : w.partition;
     order_rows(batch, rows, w);
     w.tile_rows.push_back(rows);
     w.first_task.push_back(w.first_task.back() + slots);
   }
   const std::int64_t tasks = w.first_task.back();
   const auto direct = all_direct_ ? static_cast<std::int64_t>(run.batches.size()) : 0;
-  w.slots.reserve(at((tasks - direct) * program_.accumulator_bytes));
+  w.slots.reserve(at((tasks - direct) * slot_bytes(run)));
   return tasks;
 }
 
@@ -136,8 +138,8 @@ void Engine::new_thread(const Workspace& w, ThreadState& state) const {
   state.gathered.resize(inputs_.size());
   state.csr32.resize(inputs_.size());
   state.csr64.resize(inputs_.size());
-  state.picks.assign(program_.places.size(), nullptr);
-  state.sparse.assign(program_.places.size(), nullptr);
+  state.picks.assign(n_buffers_, nullptr);
+  state.sparse.assign(n_buffers_, nullptr);
   state.buffers = w.buffers;
   for (std::size_t b = 0; b < program_.places.size(); ++b) {
     if (program_.places[b].where == Where::tile) {
@@ -194,10 +196,11 @@ std::byte* Engine::made_at(const Run& run, const Batch& batch, std::size_t k) co
 std::byte* Engine::sums(const Run& run, std::int64_t batch, std::int64_t slot,
                         const Accumulator& a) const {
   if (slot == 0 && a.output >= 0) return made_at(run, run.batches[at(batch)], at(a.output));
-  const Workspace& w = run.workspace;
+  Workspace& w = run.workspace;
+  if (run.is_full && a.is_full_sum) return w.full_sums.data() + a.full_offset;
   const std::int64_t direct = all_direct_ ? batch + 1 : 0;
   const std::int64_t place = w.first_task[at(batch)] + slot - direct;
-  return run.workspace.slots.data() + place * program_.accumulator_bytes + a.offset;
+  return w.slots.data() + place * slot_bytes(run) + (run.is_full ? a.full_offset : a.offset);
 }
 
 void Engine::run_slot(const Run& run, std::int64_t task, ThreadState& state) const {
@@ -209,6 +212,7 @@ void Engine::run_slot(const Run& run, std::int64_t task, ThreadState& state) con
   const std::int64_t slots = w.first_task[at(batch_number) + 1] - w.first_task[at(batch_number)];
   const std::int64_t rows = w.tile_rows[at(batch_number)];
   for (const Accumulator& a : accumulators_) {
+    if (run.is_full && a.is_full_sum) continue;
     state.buffers[at(a.buffer)] = sums(run, batch_number, slot, a);
     if (!a.needs_zeros) continue;
     std::fill_n(state.buffers[at(a.buffer)], a.size * size_of(program_.dtype), std::byte{0});
@@ -222,7 +226,7 @@ void Engine::run_slot(const Run& run, std::int64_t task, ThreadState& state) con
     const std::int64_t from = tile * rows;
     const std::int64_t n = std::min(rows, batch.count - from);
     bind_rows(run, batch, from, n, state);
-    execute(program_.tile, run,
+    execute(run.is_full ? full_tile_ : program_.tile, run,
             {state.buffers.data(), n, scratch, tile > first, state.picks.data(),
              state.sparse.data(), run.is_one_tile ? run.step_size() : 0});
     if (program_.has_per_sample_output) copy_rows(batch, from, n, state);
@@ -319,6 +323,9 @@ void Engine::bind_rows(const Run& run, const Batch& batch, std::int64_t from, st
       // Inputs are only read.
       buffer = const_cast<std::byte*>(csr_rows(run, batch, from, n, k, role.number, state));
     }
+  }
+  for (std::size_t k = 0; run.is_full && k < full_products_.size(); ++k) {
+    state.buffers[at(full_products_[k].rows)] = run.workspace.full_rows[k].data() + from * item;
   }
   for (std::size_t k = 0; program_.has_per_sample_output && k < outputs_.size(); ++k) {
     const OutputPlan& plan = program_.outputs[k];

@@ -22,6 +22,8 @@ struct Engine::Workspace {
   Buffer shared;
   Buffer scratch;  ///< a part for each thread
   Buffer slots;
+  std::vector<Buffer> full_rows;  ///< by FullProduct: the numbers of all samples
+  Buffer full_sums;               ///< of a full batch, one after the other
   std::vector<std::byte*> buffers;
   std::vector<ThreadState> threads;
   /// By thread: addresses for an instruction that is run on some of a tile's samples.
@@ -45,6 +47,8 @@ struct Engine::Run {
   int threads;
   const Step* step;  ///< or nullptr
   Workspace& workspace;
+  /// The only batch is that of all samples, and full_products_ are run for it.
+  bool is_full = false;
   /// Instructions are split among the threads; otherwise the slots are.
   bool splits = true;
   /// There is one batch, in one tile.

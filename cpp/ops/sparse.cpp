@@ -1,6 +1,8 @@
 // sparse_dot: a sparse (CSR) row of data times a vector (d,) or matrix (d, k). It costs
 // O(nonzeros), and so does sparse_dot_sum, its reverse summed over the samples. sparse_dot_vjp is
 // the reverse sample by sample, dense rows.
+#include "ops/sparse.h"
+
 #include <algorithm>
 
 #include "math/csr.h"
@@ -131,6 +133,13 @@ void dot_sum_kernel(const Instruction& s, const Frame& frame) noexcept {
 }
 
 }  // namespace
+
+SparseProduct sparse_product(const Instruction& s) {
+  const bool is_dot = s.run == dot_kernel<float> || s.run == dot_kernel<double>;
+  const bool is_sum = s.run == dot_sum_kernel<float> || s.run == dot_sum_kernel<double>;
+  if (!(is_dot || is_sum) || s.numbers[0] != 0) return SparseProduct::none;
+  return is_dot ? SparseProduct::dot : SparseProduct::sum;
+}
 
 std::vector<Op> sparse_ops() {
   Op dot;

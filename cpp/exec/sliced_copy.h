@@ -1,0 +1,48 @@
+// Sparse data kept twice more, sliced by rows and by columns, for products with all of them.
+//
+// The gradient of a full batch is A' phi'(A x). In one pass over the rows every entry reads x and
+// adds to the gradient at a place of its own. As two products, one by rows and one by columns, each
+// reads one vector at places of its own and adds to registers, which takes 0.5 to 0.8 of the time;
+// no sums of threads have to be brought together, and no gradient is kept for each thread.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <variant>
+
+#include "exec/engine.h"
+#include "math/sliced.h"
+
+namespace buropt {
+
+/// The copies of one CSR array, for all engines over it. Thread-safe.
+class SlicedCopy {
+ public:
+  /// Whether products with all rows of the array, n rows of this width, are faster by the copies.
+  bool pays(const CsrData& data, std::int64_t n, std::int64_t width, DType dtype);
+
+  /// z (n,) = A x and g (width,) = A' r; each copy is made at its first use.
+  template <class T>
+  void rows_times(const CsrData& data, std::int64_t n, std::int64_t width, const T* x, T* z,
+                  int threads);
+  template <class T>
+  void columns_times(const CsrData& data, std::int64_t n, std::int64_t width, const T* r, T* g,
+                     int threads);
+
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  using Matrix = std::variant<std::monostate, SlicedMatrix<float>, SlicedMatrix<double>>;
+
+  std::once_flag decided_;
+  std::once_flag has_rows_;
+  std::once_flag has_columns_;
+  bool pays_ = false;
+  Matrix rows_;
+  Matrix columns_;
+  std::atomic<std::int64_t> bytes_ = 0;
+};
+
+}  // namespace buropt

@@ -1,0 +1,254 @@
+// A sparse matrix for products with a vector, as many rows at a time as a register has lanes.
+//
+// Rows are sorted by length. Neighbours in that order are a slice, whose entries lie interleaved:
+// the first of each row, then the second of each. So a register sums a row in every lane, and
+// nothing branches where a row ends. What is read of an entry is kept small: a column takes two
+// bytes where that is enough, values none where all are 1, and of float64 two where all are counts
+// up to 65535. The format is SELL-C-sigma, with C the lanes and sigma all rows (Kreutzer et al.,
+// SIAM J. Sci. Comput. 36(5), 2014).
+//
+// Order of summation: one chain over the entries of a row. Neither lanes nor threads, nor how
+// entries are stored, change a bit.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/pool.h"
+#include "math/gather.h"
+#include "math/lanes.h"
+
+namespace buropt {
+
+/// All rows of a CSR matrix in someone else's memory.
+template <class T>
+struct CsrView {
+  const T* values;  ///< nullptr: all are 1
+  const std::int32_t* columns;
+  const std::int64_t* row_starts;
+  std::int64_t n;
+  std::int64_t width;
+
+  std::int64_t n_entries() const noexcept { return row_starts[n]; }
+  std::vector<std::int32_t> lengths() const {
+    std::vector<std::int32_t> result(static_cast<std::size_t>(n));
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      result[i] = static_cast<std::int32_t>(row_starts[i + 1] - row_starts[i]);
+    }
+    return result;
+  }
+};
+
+/// Rows by their lengths: the longest first, equal ones in order.
+inline std::vector<std::int32_t> by_length(std::span<const std::int32_t> lengths) {
+  const std::int32_t longest = lengths.empty() ? 0 : *std::ranges::max_element(lengths);
+  std::vector<std::int32_t> place(static_cast<std::size_t>(longest) + 2, 0);
+  const auto shorter_by = [&](std::size_t row) {
+    return static_cast<std::size_t>(longest - lengths[row]);
+  };
+  for (std::size_t row = 0; row < lengths.size(); ++row) ++place[shorter_by(row) + 1];
+  std::partial_sum(place.begin(), place.end(), place.begin());
+  std::vector<std::int32_t> order(lengths.size());
+  for (std::size_t row = 0; row < lengths.size(); ++row) {
+    order[static_cast<std::size_t>(place[shorter_by(row)]++)] = static_cast<std::int32_t>(row);
+  }
+  return order;
+}
+
+template <class T>
+class SlicedMatrix {
+ public:
+  static constexpr int kLanes = Pack<T>::size;
+
+  explicit SlicedMatrix(const CsrView<T>& a) {
+    const std::vector<std::int32_t> lengths = a.lengths();
+    order_ = by_length(lengths);
+    lengths_.resize(at(ceil_div(a.n, kLanes) * kLanes), 0);
+    for (std::size_t k = 0; k < order_.size(); ++k) lengths_[k] = lengths[at(order_[k])];
+    starts_.push_back(0);
+    for (std::size_t k = 0; k < lengths_.size(); k += kLanes) {
+      starts_.push_back(starts_.back() + lengths_[k]);
+    }
+    if (has_short_columns(a.width)) {
+      fill(a.columns, a, short_columns_);
+    } else {
+      fill(a.columns, a, columns_);
+    }
+    format_ = format_of(a);
+    if (format_ == Format::counts) fill(a.values, a, counts_);
+    if (format_ == Format::values) fill(a.values, a, values_);
+    cut();
+  }
+
+  /// What it takes to store rows of some lengths: entries, with those that fill slices up, and how
+  /// many of them are in the largest slice.
+  struct Cost {
+    std::int64_t entries = 0;
+    std::int64_t largest_slice = 0;
+  };
+  static Cost cost(std::span<const std::int32_t> lengths) {
+    Cost cost;
+    const std::vector<std::int32_t> order = by_length(lengths);
+    for (std::size_t k = 0; k < order.size(); k += kLanes) {
+      cost.entries += std::int64_t{lengths[at(order[k])]} * kLanes;
+      if (k == 0) cost.largest_slice = cost.entries;
+    }
+    return cost;
+  }
+
+  /// Bytes of an entry in a matrix of so many columns, with the values of `a`.
+  static std::int64_t entry_bytes(const CsrView<T>& a, std::int64_t width) {
+    constexpr std::size_t value[] = {0, sizeof(std::uint16_t), sizeof(T)};
+    const std::size_t column = has_short_columns(width) ? sizeof(std::uint16_t) : sizeof(std::int32_t);
+    return static_cast<std::int64_t>(column + value[static_cast<int>(format_of(a))]);
+  }
+
+  std::int64_t bytes() const noexcept {
+    const auto of = [](const auto& v) { return v.size() * sizeof(v[0]); };
+    return static_cast<std::int64_t>(of(order_) + of(lengths_) + of(starts_) + of(parts_) +
+                                     of(short_columns_) + of(columns_) + of(counts_) + of(values_));
+  }
+
+  /// z (n,) = A x (width,).
+  void times(const T* x, T* z, int threads) const {
+    const auto run = [&](const auto& columns, auto format) {
+      const auto part = [&](std::int64_t k, int) {
+        for (std::int64_t s = parts_[at(k)]; s < parts_[at(k) + 1]; ++s) {
+          sum_slice<format.value>(s, columns.data(), x, z);
+        }
+      };
+      Pool::run(static_cast<std::int64_t>(parts_.size()) - 1, threads, part);
+    };
+    const auto with_columns = [&](auto format) {
+      short_columns_.empty() ? run(columns_, format) : run(short_columns_, format);
+    };
+    switch (format_) {
+      case Format::ones:
+        return with_columns(std::integral_constant<Format, Format::ones>());
+      case Format::counts:
+        if constexpr (kHasCounts) with_columns(std::integral_constant<Format, Format::counts>());
+        return;
+      case Format::values:
+        with_columns(std::integral_constant<Format, Format::values>());
+    }
+  }
+
+ private:
+  using V = Lanes<T, kLanes>;
+  using Int = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  using Each = std::make_index_sequence<kLanes>;
+  enum class Format : std::uint8_t { ones, counts, values };
+
+  static constexpr std::uint16_t kMaxShort = std::numeric_limits<std::uint16_t>::max();
+  /// To spread counts over lanes of float32 would cost more than it saves.
+  static constexpr bool kHasCounts = sizeof(T) == 8;
+  /// Registers of entries that a part has at least, and how many parts there are at most.
+  static constexpr std::int64_t kPartSize = 1024;
+  static constexpr std::int64_t kMaxParts = 64;
+
+  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+  static bool has_short_columns(std::int64_t width) { return width <= kMaxShort + 1; }
+
+  static Format format_of(const CsrView<T>& a) {
+    if (a.values == nullptr) return Format::ones;
+    const auto is_count = [](T v) { return v >= 0 && v <= kMaxShort && v == std::floor(v); };
+    const bool all_counts = kHasCounts && std::all_of(a.values, a.values + a.n_entries(), is_count);
+    return all_counts ? Format::counts : Format::values;
+  }
+
+  /// Puts what there is of each entry where the entry goes; zeros fill the slices up.
+  template <class From, class To>
+  void fill(const From* from, const CsrView<T>& a, std::vector<To>& to) const {
+    to.resize(at(starts_.back() * kLanes));
+    for (std::int64_t k = 0; k < a.n; ++k) {
+      const From* entry = from + a.row_starts[order_[at(k)]];
+      To* place = to.data() + starts_[at(k / kLanes)] * kLanes + k % kLanes;
+      for (std::int64_t e = 0; e < lengths_[at(k)]; ++e) {
+        place[e * kLanes] = static_cast<To>(entry[e]);
+      }
+    }
+  }
+
+  /// Parts of the slices for threads, of about as many entries each.
+  void cut() {
+    const auto slices = static_cast<std::int64_t>(starts_.size()) - 1;
+    const auto cost = [&](std::int64_t s) { return starts_[at(s)] + s; };  // of those before s
+    const std::int64_t most = std::max(kPartSize, ceil_div(cost(slices), kMaxParts));
+    parts_.push_back(0);
+    for (std::int64_t s = 1; s < slices; ++s) {
+      if (cost(s) - cost(parts_.back()) >= most) parts_.push_back(s);
+    }
+    if (slices > 0) parts_.push_back(slices);
+  }
+
+  /// Counts as numbers. Conversions of the compilers' would take twice the time.
+  template <std::size_t... i>
+  BUROPT_INLINE static V numbers(const std::uint16_t* counts, std::index_sequence<i...>) noexcept {
+    static_assert(std::endian::native == std::endian::little);
+    using Words = Lanes<std::uint64_t, kLanes>;
+    std::uint64_t word[ceil_div(kLanes, 4)] = {};  // of four counts
+    std::memcpy(word, counts, kLanes * sizeof(counts[0]));
+    const Words spread = (Words{word[i / 4]...} >> Words{16 * (i % 4)...}) & kMaxShort;
+    constexpr T unit = FloatFormat<T>::kUnit;  // its low bits hold a count
+    return __builtin_bit_cast(V, spread | __builtin_bit_cast(std::uint64_t, unit)) - unit;
+  }
+
+  /// Adds an entry of every row of a slice.
+  template <Format format, class Column>
+  BUROPT_INLINE V add_entries(std::int64_t group, const Column* columns, const T* x,
+                              V sum) const noexcept {
+    const std::int64_t first = group * kLanes;
+    const V factor = gather_lanes<kLanes>(x, columns + first);
+    if constexpr (format == Format::ones) {
+      return sum + factor;
+    } else if constexpr (format == Format::counts) {
+      return multiply_add(factor, numbers(counts_.data() + first, Each()), sum);
+    } else {
+      return multiply_add(factor, load_lanes<T, kLanes>(values_.data() + first), sum);
+    }
+  }
+
+  template <Format format, class Column>
+  BUROPT_INLINE void sum_slice(std::int64_t s, const Column* columns, const T* x,
+                               T* z) const noexcept {
+    const std::int32_t* lengths = lengths_.data() + s * kLanes;
+    const std::int64_t begin = starts_[at(s)];
+    const std::int64_t shortest = lengths[kLanes - 1];
+    const std::int64_t longest = lengths[0];
+    V sum = {};
+    std::int64_t e = 0;
+    for (; e < shortest; ++e) sum = add_entries<format>(begin + e, columns, x, sum);
+    if (e < longest) {
+      Lanes<Int, kLanes> length;
+      for (int k = 0; k < kLanes; ++k) length[k] = lengths[k];
+      // Zeros fill the slice up, but zero times infinity must not be added.
+      for (; e < longest; ++e) {
+        const V next = add_entries<format>(begin + e, columns, x, sum);
+        sum = length > static_cast<Int>(e) ? next : sum;
+      }
+    }
+    const std::int32_t* rows = order_.data() + s * kLanes;
+    const std::int64_t rest = static_cast<std::int64_t>(order_.size()) - s * kLanes;
+    for (std::int64_t k = 0; k < std::min<std::int64_t>(kLanes, rest); ++k) z[rows[k]] = sum[k];
+  }
+
+  std::vector<std::int32_t> order_;    ///< the rows by length
+  std::vector<std::int32_t> lengths_;  ///< in that order; zeros fill the last slice up
+  std::vector<std::int64_t> starts_;   ///< by slice: registers of entries before it
+  std::vector<std::int64_t> parts_;    ///< by part: its first slice
+  Format format_ = Format::values;
+  std::vector<std::uint16_t> short_columns_;  ///< these or the next
+  std::vector<std::int32_t> columns_;
+  std::vector<std::uint16_t> counts_;  ///< these, the next, or neither
+  std::vector<T> values_;
+};
+
+}  // namespace buropt
