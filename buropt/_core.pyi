@@ -118,6 +118,13 @@ def ops() -> list:
 def elementwise(name: str, *arrays) -> object:
     """One elementwise primitive on contiguous arrays of one shape and dtype."""
 
+class SlicedCopy:
+    """
+    What programs over the same CSR array share: copies of it that are made when a full batch needs them.
+    """
+
+    def __init__(self) -> None: ...
+
 class Evaluator:
     """Value and gradient of an objective over data."""
 

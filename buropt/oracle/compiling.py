@@ -39,7 +39,8 @@ def compile(
         ``loss(x, a, y)``, and ``data={"tokens": T, "label": y}`` calls ``loss(x, sample)`` with a
         dict of rows. Arrays of integers are integers in the loss, and may be indices. Data that are
         contiguous and of the oracle's dtype are not copied (apart from the other entries of dense
-        arrays that are mostly zeros), so do not change them afterwards.
+        arrays that are mostly zeros, and from large sparse matrices, which the first full batch
+        copies by rows and by columns), so do not change them afterwards.
     regularizer : callable, optional
         ``regularizer(x)``; added once to every value.
     weights : array, shape (N,), optional

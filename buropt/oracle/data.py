@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from buropt import _core
 from buropt.trace.kinds import Kind, check_exact, kind_of
 from buropt.tree import Structure, check_plain, flatten_leaves
 
@@ -23,6 +24,21 @@ class RowSpec(NamedTuple):
     kind: Kind  # whether it was given as floats, integers or booleans
 
 
+class SlicedCopies:
+    """What the programs of an oracle share of each sparse array. A pickled oracle makes its own."""
+
+    def __init__(self) -> None:
+        # With the arrays, so that no other one gets the address of one of them.
+        self._made: dict[int, tuple[Any, _core.SlicedCopy]] = {}
+
+    def of(self, array: Any) -> _core.SlicedCopy:
+        """That of one of the arrays."""
+        return self._made.setdefault(id(array), (array, _core.SlicedCopy()))[1]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SlicedCopies, ()
+
+
 class OracleData(NamedTuple):
     """Arrays of one row per sample, and how the loss gets the rows."""
 
@@ -30,6 +46,7 @@ class OracleData(NamedTuple):
     n: int
     rows: tuple[RowSpec, ...]  # one for each array
     structure: Structure  # the containers
+    sliced: SlicedCopies
 
     def arguments(self, rows: Sequence[Any]) -> tuple[Any, ...]:
         """The loss's arguments after the parameters: the parts of a tuple or list, or one tree."""
@@ -69,7 +86,7 @@ def describe_rows(rows: Sequence[RowSpec]) -> str:
     return ", ".join(texts) or "no data"
 
 
-_EMPTY = OracleData((), 0, (), Structure("tuple"))
+_EMPTY = OracleData((), 0, (), Structure("tuple"), SlicedCopies())
 
 
 def read_data(data: Any, dtype: np.dtype[Any]) -> OracleData:
@@ -96,7 +113,7 @@ def read_data(data: Any, dtype: np.dtype[Any]) -> OracleData:
         RowSpec(path, is_sparse(array), tuple(array.shape[1:]), _kind(one))
         for path, array, one in zip(paths, arrays, given, strict=True)
     )
-    return OracleData(tuple(arrays), n, rows, structure)
+    return OracleData(tuple(arrays), n, rows, structure, SlicedCopies())
 
 
 def _arrays_of_lists(data: Any, is_top: bool = True) -> Any:

@@ -49,6 +49,7 @@ def _program(name: str, program: Mapping[str, Any]) -> list[str]:
         "scratch": program["scratch_bytes"],
         "constants": program["constant_bytes"],
         "data without their zeros": program["copied_bytes"],
+        "sparse data for full batches (shared)": program["sliced_bytes"],
     }
     sizes = [f"{what} {_bytes(size)}" for what, size in memory.items() if size]
     if sizes:

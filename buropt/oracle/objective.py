@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from buropt.tree import TreeSpec
 
 Array = NDArray[Any]
 Loss = Callable[..., Any]
+CsrParts: TypeAlias = tuple[Array, Array, Array, _core.SlicedCopy]
 
 
 class Functions(NamedTuple):
@@ -213,11 +214,11 @@ class Objective:
 
     def sources(
         self, samples: OracleData
-    ) -> tuple[list[tuple[str, int, int]], list[Array], list[tuple[Array, Array, Array]]]:
+    ) -> tuple[list[tuple[str, int, int]], list[Array], list[CsrParts]]:
         """Where the inputs of a graph come from: their roles, and dense and CSR data."""
         roles = [("vector", 0, offset) for offset in self.spec.offsets]
         dense: list[Array] = []
-        csr: list[tuple[Array, Array, Array]] = []
+        csr: list[CsrParts] = []
         for array in samples.arrays:
             if is_sparse(array):
                 roles.append(("csr", len(csr), 0))
@@ -226,6 +227,7 @@ class Objective:
                         array.data,
                         np.ascontiguousarray(array.indices, np.int32),
                         np.ascontiguousarray(array.indptr, np.int64),
+                        samples.sliced.of(array),
                     )
                 )
             else:

@@ -283,8 +283,10 @@ class Oracle(OracleEntries):
             Of the program of `value_and_grad`: nodes, instructions, executor ("scalar" or "tile"),
             tile (samples), slots (of the full batch), arena_bytes, accumulator_bytes,
             scratch_bytes, constant_bytes, copied_bytes (data that are mostly zeros, without
-            them), table_samples (a batch of so many multiplies looked-up rows once for all samples;
-            0 for none), work_per_sample (multiply-adds, roughly; sparse rows not counted), stages
+            them), sliced_bytes (copies of sparse data by rows and by columns, made when a full
+            batch first needs them and shared by all programs: 4 to 24 bytes an entry),
+            table_samples (a batch of so many multiplies looked-up rows once for all samples; 0 for
+            none), work_per_sample (multiply-adds, roughly; sparse rows not counted), stages
             (instructions once for a call, for each tile, and once for a batch) and primitives (how
             many of each). Under "programs" the same of every program that
             exists by now; and oracle (a line of text), data_bytes.

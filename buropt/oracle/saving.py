@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buropt import _core, files, tree_json
-from buropt.oracle.data import OracleData, RowSpec, csr_array, is_sparse
+from buropt.oracle.data import OracleData, RowSpec, SlicedCopies, csr_array, is_sparse
 from buropt.oracle.objective import Functions, Parts
 from buropt.trace.indices import IntegerInput
 from buropt.trace.kinds import Kind
@@ -101,7 +101,7 @@ def read_oracle(path: str | PathLike[str]) -> Parts:
             shards = _read_shards(file, n)
             if "weights.npy" in file:
                 weights = _typed(file.array("weights.npy"), spec.dtype)
-        samples = OracleData(tuple(arrays), n, rows, structure)
+        samples = OracleData(tuple(arrays), n, rows, structure, SlicedCopies())
         threads = file.content["threads"]
         if threads is not None and (type(threads) is not int or threads < 1):
             raise ValueError(f"threads is {threads!r}")

@@ -22,9 +22,9 @@ nb::dict count_primitives(const Graph& graph) {
 
 }  // namespace
 
-nb::dict describe(const Engine& engine, std::int64_t n_samples) {
+nb::dict describe(const Engine& engine) {
   const Program& p = engine.program();
-  const auto [tile, slots] = engine.partition(std::max<std::int64_t>(1, n_samples));
+  const auto [tile, slots] = engine.full_partition();
   std::size_t constants = 0;
   for (const auto& values : p.graph->constants) constants += values->size();
   nb::dict stages;
@@ -42,6 +42,7 @@ nb::dict describe(const Engine& engine, std::int64_t n_samples) {
   d["scratch_bytes"] = p.scratch_bytes;
   d["constant_bytes"] = constants;
   d["copied_bytes"] = engine.copied_bytes();
+  d["sliced_bytes"] = engine.sliced_bytes();
   d["work_per_sample"] = p.work_per_sample;
   d["table_samples"] = engine.table_samples();
   d["stages"] = stages;

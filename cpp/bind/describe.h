@@ -8,6 +8,6 @@
 namespace buropt {
 
 /// Sizes, executor, partition of a batch of all samples, and instructions by stage and primitive.
-nanobind::dict describe(const Engine& engine, std::int64_t n_samples);
+nanobind::dict describe(const Engine& engine);
 
 }  // namespace buropt

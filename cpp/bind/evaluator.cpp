@@ -162,7 +162,7 @@ void Evaluator::run(const std::byte* x, double scale, std::span<const Batch> bat
   without_gil([&] { engine_->run(vectors, scale, batches, threads_); });
 }
 
-nb::dict Evaluator::describe() const { return buropt::describe(*engine_, n_samples()); }
+nb::dict Evaluator::describe() const { return buropt::describe(*engine_); }
 
 const std::byte* Evaluator::point(nb::handle x, Shape& shape, nb::object& holder,
                                   const char* name) const {

@@ -46,6 +46,7 @@ void bind_all(nb::module_& m) {
   bind_graph(m);
   bind_builder(m);
   bind_primitives(m);
+  bind_samples(m);
   bind_evaluator(m);
   bind_bound_call(m);
   bind_quick_method(m);

@@ -123,7 +123,7 @@ class Query {
     return results;
   }
 
-  nb::dict describe() const { return buropt::describe(*engine_, samples_.n()); }
+  nb::dict describe() const { return buropt::describe(*engine_); }
   std::int64_t work_per_sample() const { return engine_->program().work_per_sample; }
 
  private:

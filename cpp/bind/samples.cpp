@@ -1,8 +1,12 @@
 #include "bind/samples.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
 
 #include <algorithm>
+
+#include "bind/topics.h"
+#include "exec/sliced_copy.h"
 
 namespace buropt {
 
@@ -61,6 +65,7 @@ Samples::Samples(DType dtype, std::int64_t n, const nb::list& dense, const nb::l
     }
     rows.columns = columns.data();
     rows.row_starts = read_integers(parts[2], shape, start_holder, "row starts");
+    if (nb::len(parts) > 3) rows.sliced = nb::cast<std::shared_ptr<SlicedCopy>>(parts[3]);
     kept_.insert(kept_.end(), {nb::borrow(parts), value_holder, start_holder});
     data_.csr.push_back(rows);
   }
@@ -135,6 +140,13 @@ void Samples::check_range(const std::int64_t* list, std::int64_t n, const char* 
   const auto [low, high] = std::minmax_element(list, list + n);
   raise(ErrorKind::index, "%s contains %lld, but sample numbers go from 0 to %lld", name,
         static_cast<long long>(*low < 0 ? *low : *high), static_cast<long long>(n_ - 1));
+}
+
+void bind_samples(nb::module_& m) {
+  nb::class_<SlicedCopy>(m, "SlicedCopy",
+                         "What programs over the same CSR array share: copies of it that are made "
+                         "when a full batch needs them.")
+      .def(nb::init<>());
 }
 
 }  // namespace buropt

@@ -28,7 +28,8 @@ InputRole role_from(const std::string& kind, std::int32_t number, std::int64_t o
 
 class Samples {
  public:
-  /// dense: arrays; csr: (values, columns, row starts). All are kept alive, none is copied.
+  /// dense: arrays; csr: (values, columns, row starts), and a SlicedCopy where other programs
+  /// have the same. All are kept alive, none is copied.
   Samples(DType dtype, std::int64_t n, const nb::list& dense, const nb::list& csr);
 
   std::int64_t n() const { return n_; }

@@ -11,6 +11,7 @@ void bind_all(nanobind::module_& m);
 void bind_graph(nanobind::module_& m);
 void bind_builder(nanobind::module_& m);
 void bind_primitives(nanobind::module_& m);
+void bind_samples(nanobind::module_& m);
 void bind_evaluator(nanobind::module_& m);
 void bind_bound_call(nanobind::module_& m);
 void bind_quick_method(nanobind::module_& m);

@@ -72,9 +72,9 @@ Engine::Engine(std::shared_ptr<const Graph> graph, std::vector<InputRole> inputs
     irregular_.push_back(is_irregular(csr.row_starts, data_.n_samples));
   }
   find_accumulators();
-  find_full_products();
   find_steps();
   find_direct_rows();
+  find_full_products();
   for (std::size_t k = 0; k < program_.input_buffers.size(); ++k) {
     if (inputs_[k].kind == InputRole::vector) call_buffers_.push_back(program_.input_buffers[k]);
   }

@@ -49,9 +49,8 @@ void Engine::find_full_products() {
   n_buffers_ = program_.places.size() + full_products_.size();
   if (full_products_.empty()) full_tile_.clear();
   for (Accumulator& a : accumulators_) {
-    a.is_full_sum = std::ranges::any_of(full_products_, [&](const FullProduct& p) {
-      return p.is_sum && p.vector == a.buffer;
-    });
+    a.is_full_sum = std::ranges::any_of(
+        full_products_, [&](const FullProduct& p) { return p.is_sum && p.vector == a.buffer; });
     std::int64_t& bytes = a.is_full_sum ? full_sum_bytes_ : full_slot_bytes_;
     a.full_offset = bytes;
     bytes += static_cast<std::int64_t>(round_up(at(a.size * size_of(program_.dtype))));

@@ -65,17 +65,16 @@ SlicedMatrix<T> sliced_columns(const CsrView<T>& a) {
       if (a.values != nullptr) values[at(place)] = a.values[e];
     }
   }
-  return SlicedMatrix<T>({a.values == nullptr ? nullptr : values.data(), rows.data(), starts.data(),
-                          a.width, a.n});
+  return SlicedMatrix<T>(
+      {a.values == nullptr ? nullptr : values.data(), rows.data(), starts.data(), a.width, a.n});
 }
 
 }  // namespace
 
 bool SlicedCopy::pays(const CsrData& data, std::int64_t n, std::int64_t width, DType dtype) {
   std::call_once(decided_, [&] {
-    pays_ = dispatch(dtype, [&](auto zero) {
-      return pays_for(view_of<decltype(zero)>(data, n, width));
-    });
+    pays_ = dispatch(dtype,
+                     [&](auto zero) { return pays_for(view_of<decltype(zero)>(data, n, width)); });
   });
   return pays_;
 }

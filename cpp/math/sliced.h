@@ -106,7 +106,8 @@ class SlicedMatrix {
   /// Bytes of an entry in a matrix of so many columns, with the values of `a`.
   static std::int64_t entry_bytes(const CsrView<T>& a, std::int64_t width) {
     constexpr std::size_t value[] = {0, sizeof(std::uint16_t), sizeof(T)};
-    const std::size_t column = has_short_columns(width) ? sizeof(std::uint16_t) : sizeof(std::int32_t);
+    const std::size_t column =
+        has_short_columns(width) ? sizeof(std::uint16_t) : sizeof(std::int32_t);
     return static_cast<std::int64_t>(column + value[static_cast<int>(format_of(a))]);
   }
 
@@ -227,7 +228,7 @@ class SlicedMatrix {
     std::int64_t e = 0;
     for (; e < shortest; ++e) sum = add_entries<format>(begin + e, columns, x, sum);
     if (e < longest) {
-      Lanes<Int, kLanes> length;
+      Lanes<Int, kLanes> length = {};
       for (int k = 0; k < kLanes; ++k) length[k] = lengths[k];
       // Zeros fill the slice up, but zero times infinity must not be added.
       for (; e < longest; ++e) {

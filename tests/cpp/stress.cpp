@@ -18,6 +18,7 @@ using namespace buropt;
 /// In files of their names; they return how many results were wrong.
 int fuzz_graphs();
 int check_gemm();
+int check_sliced();
 int check_compressors();
 int check_inner();
 int fuzz_libsvm();
@@ -191,6 +192,7 @@ int main() {
   count("graphs", fuzz_graphs());
   count("LIBSVM files", fuzz_libsvm());
   count("products", check_gemm());
+  count("sliced products", check_sliced());
   count("compressors", check_compressors());
   count("inner loops", check_inner());
   return failures == 0 ? 0 : 1;

@@ -1,0 +1,96 @@
+// Products with sliced sparse matrices against a plain loop over the rows, by equality of bits:
+// each lane sums its row in order. Vectors and matrices end where their memory ends: the sanitizers
+// watch. A last column is infinite, and only the rows that have it may tell.
+#include "math/sliced.h"
+
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+using namespace buropt;
+
+int check_sliced();
+
+namespace {
+
+enum class Values { ones, counts, large_counts, real };
+
+template <class T>
+struct Csr {
+  std::vector<T> values;
+  std::vector<std::int32_t> columns;
+  std::vector<std::int64_t> starts{0};
+  std::int64_t width;
+  bool has_values;
+
+  /// n rows; some are empty, one is long, and few columns are common.
+  Csr(std::mt19937& random, std::int64_t n, std::int64_t width, Values kind)
+      : width(width), has_values(kind != Values::ones) {
+    std::normal_distribution<double> normal;
+    const auto long_row = static_cast<std::int64_t>(random()) % std::max<std::int64_t>(1, n);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double share = i == long_row       ? 0.9
+                           : random() % 3 == 0 ? 0.0
+                                               : 8.0 / static_cast<double>(width);
+      for (std::int32_t j = 0; j < width; ++j) {
+        if (static_cast<double>(random() % 1000000) >= 1e6 * share) continue;
+        columns.push_back(j);
+        if (kind == Values::real) values.push_back(static_cast<T>(normal(random)));
+        if (kind == Values::counts) values.push_back(static_cast<T>(random() % 65536));
+        if (kind == Values::large_counts) values.push_back(static_cast<T>(65530 + random() % 9));
+      }
+      starts.push_back(static_cast<std::int64_t>(columns.size()));
+    }
+  }
+
+  CsrView<T> view() const {
+    return {has_values ? values.data() : nullptr, columns.data(), starts.data(),
+            static_cast<std::int64_t>(starts.size()) - 1, width};
+  }
+};
+
+template <class T>
+int wrong_products(std::mt19937& random, std::int64_t n, std::int64_t width, Values kind) {
+  const Csr<T> csr(random, n, width, kind);
+  const CsrView<T> a = csr.view();
+  std::vector<T> x(static_cast<std::size_t>(width));
+  std::normal_distribution<double> normal;
+  for (T& number : x) number = static_cast<T>(normal(random));
+  if (width > 1) x.back() = std::numeric_limits<T>::infinity();
+  std::vector<T> expected(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    for (auto e = static_cast<std::size_t>(a.row_starts[i]);
+         e < static_cast<std::size_t>(a.row_starts[i + 1]); ++e) {
+      const T value = a.values == nullptr ? T(1) : a.values[e];
+      expected[i] = multiply_add(x[static_cast<std::size_t>(a.columns[e])], value, expected[i]);
+    }
+  }
+  const SlicedMatrix<T> sliced(a);
+  int wrong = SlicedMatrix<T>::cost(a.lengths()).entries < a.n_entries();
+  for (const int threads : {1, 3}) {
+    std::vector<T> z(static_cast<std::size_t>(n), T(-7));
+    sliced.times(x.data(), z.data(), threads);
+    wrong += n > 0 && std::memcmp(z.data(), expected.data(), z.size() * sizeof(T)) != 0;
+  }
+  return wrong;
+}
+
+}  // namespace
+
+int check_sliced() {
+  std::mt19937 random(7);
+  int wrong = 0;
+  for (const Values kind : {Values::ones, Values::counts, Values::large_counts, Values::real}) {
+    for (const std::int64_t n : {0, 1, 7, 8, 17, 300}) {
+      for (const std::int64_t width : {1, 50, 1000}) {
+        wrong += wrong_products<float>(random, n, width, kind);
+        wrong += wrong_products<double>(random, n, width, kind);
+      }
+    }
+    wrong += wrong_products<float>(random, 5, 70000, kind);  // columns of more than 16 bits
+    wrong += wrong_products<double>(random, 5, 70000, kind);
+  }
+  return wrong;
+}
