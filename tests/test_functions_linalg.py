@@ -309,6 +309,6 @@ def test_scipy_linalg_names_the_way_out(name):
     }
     with Trace() as trace, pytest.raises(TypeError) as caught:
         trace.call(calls[name], trace.input("x", (2, 2)))
-    assert "cannot be converted to a NumPy array" in str(caught.value)
+    assert str(caught.value).startswith(f"scipy.linalg.{name} cannot be traced")
     assert "np.linalg" in str(caught.value)
     assert f"{__file__}:{calls[name].__code__.co_firstlineno}" in str(caught.value)
