@@ -1,4 +1,4 @@
-"""Ctrl-C in the program `python -m buropt.run`: one line at any time, during the imports as well.
+"""Ctrl-C and SIGTERM in `python -m buropt.run`: one line at any time, also during the imports.
 
 Python would print a traceback, and extension modules that are being imported turn an interruption
 into an ImportError. This is therefore imported first, and does nothing where buropt is a library.
@@ -42,5 +42,10 @@ def is_program() -> bool:
 
 
 # Not where the interruption is ignored (nohup) or somebody else's business.
-if is_program() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, quit_at_once)
+if is_program():
+    for polite, usual in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGTERM, signal.SIG_DFL),
+    ):
+        if signal.getsignal(polite) is usual:
+            signal.signal(polite, quit_at_once)

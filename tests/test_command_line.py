@@ -381,13 +381,17 @@ def test_an_interruption_during_the_imports_is_one_line(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (130, "buropt: interrupted\n")
 
 
-@pytest.mark.parametrize("words", [[], ["-m", "seed=1,2"]])
-def test_one_before_the_start_leaves_no_folder(words: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "sent"), [([], signal.SIGINT), (["-m", "seed=1,2"], signal.SIGTERM)]
+)
+def test_one_before_the_start_leaves_no_folder(
+    words: list[str], sent: signal.Signals, tmp_path: Path
+) -> None:
     """A method of one's own stands for the moment at which the key is pressed."""
     (tmp_path / "own" / "optimizer").mkdir(parents=True)
     (tmp_path / "own" / "optimizer" / "slow.yaml").write_text("_target_: slow.method\n")
     (tmp_path / "slow.py").write_text(
-        "import signal\ndef method():\n    signal.raise_signal(signal.SIGINT)\n"
+        f"import signal\ndef method():\n    signal.raise_signal(signal.{sent.name})\n"
     )
     done = subprocess.run(
         command("--config-dir=own", "optimizer=slow", *words),
@@ -398,5 +402,5 @@ def test_one_before_the_start_leaves_no_folder(words: list[str], tmp_path: Path)
         check=False,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
     )
-    assert (done.returncode, done.stderr) == (130, "buropt: interrupted\n")
+    assert (done.returncode, done.stderr) == (128 + sent, "buropt: interrupted\n")
     assert sorted(os.listdir(tmp_path)) == ["own", "slow.py"]
