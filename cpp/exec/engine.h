@@ -38,6 +38,8 @@ struct OutputRole {
 };
 
 class SlicedCopy;
+template <class T>
+class SlicedMatrix;
 
 /// Data arrays, one row per sample; the memory belongs to the caller.
 struct DenseData {
@@ -152,6 +154,9 @@ class Engine {
   void find_sparse();
   void find_full_products();
   bool is_full(std::span<const Batch> batches) const;
+  template <class T>
+  void multiply_full(const Run& run, const SlicedMatrix<T>& matrix, const std::byte* x,
+                     std::byte* z) const;
   void run_full_dots(const Run& run) const;
   void run_full_sums(const Run& run) const;
   void run_scalar(std::span<const std::byte* const> vectors, const Batch& batch,

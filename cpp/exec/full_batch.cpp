@@ -66,19 +66,27 @@ std::int64_t Engine::slot_bytes(const Run& run) const {
   return run.is_full ? full_slot_bytes_ : program_.accumulator_bytes;
 }
 
+/// matrix times x.
+template <class T>
+void Engine::multiply_full(const Run& run, const SlicedMatrix<T>& matrix, const std::byte* x,
+                           std::byte* z) const {
+  Buffer& scratch = run.workspace.full_scratch;
+  scratch.reserve(at(matrix.n_cut_pieces()) * sizeof(T));
+  matrix.times(reinterpret_cast<const T*>(x), reinterpret_cast<T*>(z),
+               reinterpret_cast<T*>(scratch.data()), run.threads);
+}
+
 void Engine::run_full_dots(const Run& run) const {
   Workspace& w = run.workspace;
-  const std::int64_t n = data_.n_samples;
   w.full_sums.reserve(at(full_sum_bytes_));
   for (std::size_t k = 0; k < full_products_.size(); ++k) {
     const FullProduct& p = full_products_[k];
-    w.full_rows[k].reserve(at(n * size_of(program_.dtype)));
+    const CsrData& csr = data_.csr[p.csr];
+    w.full_rows[k].reserve(at(data_.n_samples * size_of(program_.dtype)));
     if (p.is_sum) continue;
     dispatch(program_.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      const CsrData& csr = data_.csr[p.csr];
-      csr.sliced->rows_times(csr, n, p.width, reinterpret_cast<const T*>(w.buffers[at(p.vector)]),
-                             reinterpret_cast<T*>(w.full_rows[k].data()), run.threads);
+      const auto& matrix = csr.sliced->rows<decltype(zero)>(csr, data_.n_samples, p.width);
+      multiply_full(run, matrix, w.buffers[at(p.vector)], w.full_rows[k].data());
     });
   }
 }
@@ -88,13 +96,11 @@ void Engine::run_full_sums(const Run& run) const {
   for (std::size_t k = 0; k < full_products_.size(); ++k) {
     const FullProduct& p = full_products_[k];
     if (!p.is_sum) continue;
+    const CsrData& csr = data_.csr[p.csr];
     const auto a = std::ranges::find(accumulators_, p.vector, &Accumulator::buffer);
     dispatch(program_.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      const CsrData& csr = data_.csr[p.csr];
-      csr.sliced->columns_times(csr, data_.n_samples, p.width,
-                                reinterpret_cast<const T*>(w.full_rows[k].data()),
-                                reinterpret_cast<T*>(sums(run, 0, 0, *a)), run.threads);
+      const auto& matrix = csr.sliced->columns<decltype(zero)>(csr, data_.n_samples, p.width);
+      multiply_full(run, matrix, w.full_rows[k].data(), sums(run, 0, 0, *a));
     });
   }
 }

@@ -23,13 +23,11 @@ class SlicedCopy {
   /// Whether products with all rows of the array, n rows of this width, are faster by the copies.
   bool pays(const CsrData& data, std::int64_t n, std::int64_t width, DType dtype);
 
-  /// z (n,) = A x and g (width,) = A' r; each copy is made at its first use.
+  /// The matrix by rows, and transposed, by columns. Each is made when it is first asked for.
   template <class T>
-  void rows_times(const CsrData& data, std::int64_t n, std::int64_t width, const T* x, T* z,
-                  int threads);
+  const SlicedMatrix<T>& rows(const CsrData& data, std::int64_t n, std::int64_t width);
   template <class T>
-  void columns_times(const CsrData& data, std::int64_t n, std::int64_t width, const T* r, T* g,
-                     int threads);
+  const SlicedMatrix<T>& columns(const CsrData& data, std::int64_t n, std::int64_t width);
 
   std::int64_t bytes() const { return bytes_; }
 

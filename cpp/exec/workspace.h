@@ -24,6 +24,7 @@ struct Engine::Workspace {
   Buffer slots;
   std::vector<Buffer> full_rows;  ///< by FullProduct: the numbers of all samples
   Buffer full_sums;               ///< of a full batch, one after the other
+  Buffer full_scratch;            ///< of a product of all samples
   std::vector<std::byte*> buffers;
   std::vector<ThreadState> threads;
   /// By thread: addresses for an instruction that is run on some of a tile's samples.

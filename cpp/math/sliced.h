@@ -7,8 +7,12 @@
 // up to 65535. The format is SELL-C-sigma, with C the lanes and sigma all rows (Kreutzer et al.,
 // SIAM J. Sci. Comput. 36(5), 2014).
 //
-// Order of summation: one chain over the entries of a row. Neither lanes nor threads, nor how
-// entries are stored, change a bit.
+// A long row is cut into pieces, which stand for rows: it would leave the lanes beside it empty,
+// and one thread would sum it alone. So at most as many zeros as a slice of whole pieces has
+// entries fill up what is stored.
+//
+// Order of summation: one chain over the entries of a piece, one over the pieces of a row. Neither
+// lanes nor threads, nor how entries are stored, change a bit.
 #pragma once
 
 #include <algorithm>
@@ -37,13 +41,6 @@ struct CsrView {
   std::int64_t width;
 
   std::int64_t n_entries() const noexcept { return row_starts[n]; }
-  std::vector<std::int32_t> lengths() const {
-    std::vector<std::int32_t> result(static_cast<std::size_t>(n));
-    for (std::size_t i = 0; i < result.size(); ++i) {
-      result[i] = static_cast<std::int32_t>(row_starts[i + 1] - row_starts[i]);
-    }
-    return result;
-  }
 };
 
 /// Rows by their lengths: the longest first, equal ones in order.
@@ -66,41 +63,46 @@ template <class T>
 class SlicedMatrix {
  public:
   static constexpr int kLanes = Pack<T>::size;
+  static constexpr std::int32_t kPiece = 512;  // entries
 
-  explicit SlicedMatrix(const CsrView<T>& a) {
-    const std::vector<std::int32_t> lengths = a.lengths();
-    order_ = by_length(lengths);
-    lengths_.resize(at(ceil_div(a.n, kLanes) * kLanes), 0);
-    for (std::size_t k = 0; k < order_.size(); ++k) lengths_[k] = lengths[at(order_[k])];
+  explicit SlicedMatrix(const CsrView<T>& a) : n_(a.n) {
+    std::vector<std::int64_t> begins;  // by piece: its first entry
+    std::vector<std::int32_t> targets;
+    std::vector<std::int32_t> lengths;
+    for (std::int64_t row = 0; row < a.n; ++row) {
+      const std::int64_t end = a.row_starts[row + 1];
+      const bool is_cut = end - a.row_starts[row] > kPiece;
+      if (is_cut) cut_rows_.push_back({row, n_cut_pieces_, 0});
+      std::int64_t begin = a.row_starts[row];
+      do {
+        begins.push_back(begin);
+        targets.push_back(static_cast<std::int32_t>(is_cut ? a.n + n_cut_pieces_++ : row));
+        lengths.push_back(static_cast<std::int32_t>(std::min<std::int64_t>(kPiece, end - begin)));
+        begin += kPiece;
+      } while (begin < end);
+      if (is_cut) cut_rows_.back().end = n_cut_pieces_;
+    }
+    const std::vector<std::int32_t> order = by_length(lengths);
+    lengths_.resize(at(ceil_div(std::ssize(order), kLanes) * kLanes), 0);
+    std::vector<std::int64_t> sorted_begins;
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      sorted_begins.push_back(begins[at(order[k])]);
+      targets_.push_back(targets[at(order[k])]);
+      lengths_[k] = lengths[at(order[k])];
+    }
     starts_.push_back(0);
     for (std::size_t k = 0; k < lengths_.size(); k += kLanes) {
       starts_.push_back(starts_.back() + lengths_[k]);
     }
     if (has_short_columns(a.width)) {
-      fill(a.columns, a, short_columns_);
+      fill(a.columns, sorted_begins, short_columns_);
     } else {
-      fill(a.columns, a, columns_);
+      fill(a.columns, sorted_begins, columns_);
     }
     format_ = format_of(a);
-    if (format_ == Format::counts) fill(a.values, a, counts_);
-    if (format_ == Format::values) fill(a.values, a, values_);
-    cut();
-  }
-
-  /// What it takes to store rows of some lengths: entries, with those that fill slices up, and how
-  /// many of them are in the largest slice.
-  struct Cost {
-    std::int64_t entries = 0;
-    std::int64_t largest_slice = 0;
-  };
-  static Cost cost(std::span<const std::int32_t> lengths) {
-    Cost cost;
-    const std::vector<std::int32_t> order = by_length(lengths);
-    for (std::size_t k = 0; k < order.size(); k += kLanes) {
-      cost.entries += std::int64_t{lengths[at(order[k])]} * kLanes;
-      if (k == 0) cost.largest_slice = cost.entries;
-    }
-    return cost;
+    if (format_ == Format::counts) fill(a.values, sorted_begins, counts_);
+    if (format_ == Format::values) fill(a.values, sorted_begins, values_);
+    deal_out();
   }
 
   /// Bytes of an entry in a matrix of so many columns, with the values of `a`.
@@ -113,16 +115,51 @@ class SlicedMatrix {
 
   std::int64_t bytes() const noexcept {
     const auto of = [](const auto& v) { return v.size() * sizeof(v[0]); };
-    return static_cast<std::int64_t>(of(order_) + of(lengths_) + of(starts_) + of(parts_) +
-                                     of(short_columns_) + of(columns_) + of(counts_) + of(values_));
+    return static_cast<std::int64_t>(of(targets_) + of(cut_rows_) + of(lengths_) + of(starts_) +
+                                     of(parts_) + of(short_columns_) + of(columns_) + of(counts_) +
+                                     of(values_));
   }
 
+  /// Elements of scratch that `times` needs: the sums of the pieces of long rows.
+  std::int64_t n_cut_pieces() const noexcept { return n_cut_pieces_; }
+
   /// z (n,) = A x (width,).
-  void times(const T* x, T* z, int threads) const {
+  void times(const T* x, T* z, T* scratch, int threads) const {
+    sum_pieces(x, z, scratch, threads);
+    for (const CutRow& row : cut_rows_) {
+      T sum = scratch[row.begin];
+      for (std::int64_t k = row.begin + 1; k < row.end; ++k) sum += scratch[k];
+      z[row.row] = sum;
+    }
+  }
+
+ private:
+  using V = Lanes<T, kLanes>;
+  using Int = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  using Each = std::make_index_sequence<kLanes>;
+  enum class Format : std::uint8_t { ones, counts, values };
+
+  /// Its pieces, among those of all such rows.
+  struct CutRow {
+    std::int64_t row;
+    std::int64_t begin;
+    std::int64_t end;
+  };
+
+  static constexpr std::uint16_t kMaxShort = std::numeric_limits<std::uint16_t>::max();
+  /// To spread counts over lanes of float32 would cost more than it saves.
+  static constexpr bool kHasCounts = sizeof(T) == 8;
+  /// Registers of entries that a part has at least, and how many parts there are at most.
+  static constexpr std::int64_t kPartSize = 1024;
+  static constexpr std::int64_t kMaxParts = 64;
+
+  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+  void sum_pieces(const T* x, T* z, T* scratch, int threads) const {
     const auto run = [&](const auto& columns, auto format) {
       const auto part = [&](std::int64_t k, int) {
         for (std::int64_t s = parts_[at(k)]; s < parts_[at(k) + 1]; ++s) {
-          sum_slice<format.value>(s, columns.data(), x, z);
+          sum_slice<format.value>(s, columns.data(), x, z, scratch);
         }
       };
       Pool::run(static_cast<std::int64_t>(parts_.size()) - 1, threads, part);
@@ -141,21 +178,6 @@ class SlicedMatrix {
     }
   }
 
- private:
-  using V = Lanes<T, kLanes>;
-  using Int = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
-  using Each = std::make_index_sequence<kLanes>;
-  enum class Format : std::uint8_t { ones, counts, values };
-
-  static constexpr std::uint16_t kMaxShort = std::numeric_limits<std::uint16_t>::max();
-  /// To spread counts over lanes of float32 would cost more than it saves.
-  static constexpr bool kHasCounts = sizeof(T) == 8;
-  /// Registers of entries that a part has at least, and how many parts there are at most.
-  static constexpr std::int64_t kPartSize = 1024;
-  static constexpr std::int64_t kMaxParts = 64;
-
-  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
   static bool has_short_columns(std::int64_t width) { return width <= kMaxShort + 1; }
 
   static Format format_of(const CsrView<T>& a) {
@@ -167,10 +189,10 @@ class SlicedMatrix {
 
   /// Puts what there is of each entry where the entry goes; zeros fill the slices up.
   template <class From, class To>
-  void fill(const From* from, const CsrView<T>& a, std::vector<To>& to) const {
+  void fill(const From* from, const std::vector<std::int64_t>& begins, std::vector<To>& to) const {
     to.resize(at(starts_.back() * kLanes));
-    for (std::int64_t k = 0; k < a.n; ++k) {
-      const From* entry = from + a.row_starts[order_[at(k)]];
+    for (std::int64_t k = 0; k < std::ssize(begins); ++k) {
+      const From* entry = from + begins[at(k)];
       To* place = to.data() + starts_[at(k / kLanes)] * kLanes + k % kLanes;
       for (std::int64_t e = 0; e < lengths_[at(k)]; ++e) {
         place[e * kLanes] = static_cast<To>(entry[e]);
@@ -179,7 +201,7 @@ class SlicedMatrix {
   }
 
   /// Parts of the slices for threads, of about as many entries each.
-  void cut() {
+  void deal_out() {
     const auto slices = static_cast<std::int64_t>(starts_.size()) - 1;
     const auto cost = [&](std::int64_t s) { return starts_[at(s)] + s; };  // of those before s
     const std::int64_t most = std::max(kPartSize, ceil_div(cost(slices), kMaxParts));
@@ -218,8 +240,8 @@ class SlicedMatrix {
   }
 
   template <Format format, class Column>
-  BUROPT_INLINE void sum_slice(std::int64_t s, const Column* columns, const T* x,
-                               T* z) const noexcept {
+  BUROPT_INLINE void sum_slice(std::int64_t s, const Column* columns, const T* x, T* z,
+                               T* scratch) const noexcept {
     const std::int32_t* lengths = lengths_.data() + s * kLanes;
     const std::int64_t begin = starts_[at(s)];
     const std::int64_t shortest = lengths[kLanes - 1];
@@ -236,12 +258,18 @@ class SlicedMatrix {
         sum = length > static_cast<Int>(e) ? next : sum;
       }
     }
-    const std::int32_t* rows = order_.data() + s * kLanes;
-    const std::int64_t rest = static_cast<std::int64_t>(order_.size()) - s * kLanes;
-    for (std::int64_t k = 0; k < std::min<std::int64_t>(kLanes, rest); ++k) z[rows[k]] = sum[k];
+    const std::int32_t* targets = targets_.data() + s * kLanes;
+    const std::int64_t rest = std::ssize(targets_) - s * kLanes;
+    for (std::int64_t k = 0; k < std::min<std::int64_t>(kLanes, rest); ++k) {
+      const std::int64_t target = targets[k];
+      (target < n_ ? z[target] : scratch[target - n_]) = sum[k];
+    }
   }
 
-  std::vector<std::int32_t> order_;    ///< the rows by length
+  std::int64_t n_;
+  std::int64_t n_cut_pieces_ = 0;
+  std::vector<CutRow> cut_rows_;
+  std::vector<std::int32_t> targets_;  ///< by length: rows, and after them pieces of long rows
   std::vector<std::int32_t> lengths_;  ///< in that order; zeros fill the last slice up
   std::vector<std::int64_t> starts_;   ///< by slice: registers of entries before it
   std::vector<std::int64_t> parts_;    ///< by part: its first slice
