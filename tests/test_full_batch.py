@@ -50,7 +50,7 @@ def sliced(oracle):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("values", ["ones", "counts", "integers", "large"])
-@pytest.mark.parametrize("shape", [(2048, 2101), (8192, 70_001), (65536 * 2, 300)])
+@pytest.mark.parametrize("shape", [(2048, 2101), (8192, 70_001), (65536 * 2, 1100)])
 def test_sums_of_integers_are_exact(shape, values, dtype):
     if values == "large" and dtype == np.float32:
         return  # not exact
@@ -194,6 +194,7 @@ def test_data_that_gain_nothing_are_not_copied():
     even = sparse()
     for A in (
         sparse(200, 3000, 20_000),  # few entries
+        sparse(3000, 1000),  # narrow
         sparse(30_000, 30_000, 50_000),  # few in a row
     ):
         n, d = A.shape
