@@ -267,3 +267,20 @@ def test_a_chain_over_the_samples_of_a_tile():
         np.testing.assert_allclose(gradients[n], one(x, a[n], b[n]), rtol=1e-12)
         found = oracle.grad(x, np.arange(n + 1))
         np.testing.assert_allclose(found, gradients[: n + 1].mean(0), rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_sample_has_the_bits_of_many(dtype):
+    """A chain over one sample runs on numbers, not on arrays: every sample's bits stay."""
+
+    def loss(x, a, b):
+        z = np.logaddexp(0.0, -b * a * x[0]) + np.tanh(a - x[1]) ** 3
+        return np.maximum(z, 0.1) * np.exp(-np.abs(z) * b) + np.where(a > 0, np.sqrt(a * a), x[1])
+
+    a, b = RNG.standard_normal((2, 70)).astype(dtype)
+    a[:4] = [0.0, np.inf, np.nan, -0.0]
+    x = np.array([0.3, -1.2], dtype)
+    oracle = bo.compile(loss, x, data=(a, b))
+    gradients = oracle.per_sample_grads(x)
+    for n in range(70):
+        np.testing.assert_array_equal(oracle.grad(x, [n]), gradients[n])

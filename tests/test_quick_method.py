@@ -123,6 +123,23 @@ def test_a_subclass_may_override_a_method(oracle):
         assert oracle.calls == count
 
 
+def test_an_object_without_its_evaluator_is_answered_by_the_method(oracle):
+    expected = oracle.grad(X, IDX)
+    del oracle._quick_grad
+    assert not hasattr(oracle, "_quick_grad")
+    np.testing.assert_array_equal(oracle.grad(X, IDX), expected)
+
+    class Plain:  # no slots: found as any attribute
+        @type(vars(bo.Oracle)["grad"])
+        def grad(self, x):
+            return "written"
+
+    plain = Plain()
+    assert plain.grad(X) == "written"
+    plain._quick_grad = oracle._quick_grad
+    np.testing.assert_array_equal(plain.grad(X), oracle.grad(X))
+
+
 def test_only_methods_of_known_arguments_are_wrapped():
     from buropt import _core
 

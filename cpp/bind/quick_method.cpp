@@ -31,6 +31,8 @@ struct QuickMethod {
   PyObject* attributes;  ///< __dict__
   PyObject* function;    ///< the method as it is written in Python
   PyObject* attribute;   ///< where an object has the evaluator
+  PyObject* owner;       ///< the class that has the method, or null
+  Py_ssize_t slot;       ///< the attribute's place in its objects; 0 if it is no slot
   PyTypeObject* evaluator_type;
   Py_ssize_t n_positions;  ///< of arguments, without the object
   std::array<Parameter, kParameters> by_position;
@@ -51,10 +53,19 @@ struct QuickMethod {
     return given[kPoint] != nullptr;
   }
 
-  /// The object's evaluator, or nothing.
-  nb::object evaluator_of(PyObject* object) const {
+  /// The object's attribute, or nothing.
+  nb::object attribute_of(PyObject* object) const {
+    if (slot != 0 && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(owner))) {
+      return nb::borrow(*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + slot));
+    }
     nb::object found = nb::steal(PyObject_GetAttr(object, attribute));
     if (!found.is_valid()) PyErr_Clear();
+    return found;
+  }
+
+  /// The object's evaluator, or nothing.
+  nb::object evaluator_of(PyObject* object) const {
+    nb::object found = attribute_of(object);
     const bool is_evaluator = found.is_valid() && Py_TYPE(found.ptr()) == evaluator_type;
     return is_evaluator ? found : nb::object();
   }
@@ -98,6 +109,26 @@ PyObject* bind_to(PyObject* self, PyObject* object, PyObject*) {
   if (object != nullptr) return PyMethod_New(self, object);
   Py_INCREF(self);
   return self;
+}
+
+/// __set_name__(owner, name): finds where objects of the class have the attribute, once for all of
+/// them.
+PyObject* set_name(PyObject* self, PyObject* const* arguments, Py_ssize_t n) {
+  if (n != 2 || !PyType_Check(arguments[0])) {
+    PyErr_SetString(PyExc_TypeError, "buropt.QuickMethod: __set_name__ takes a class and a name");
+    return nullptr;
+  }
+  QuickMethod& method = method_of(self);
+  const nb::object member = nb::steal(PyObject_GetAttr(arguments[0], method.attribute));
+  if (!member.is_valid()) PyErr_Clear();
+  method.slot = 0;
+  if (member.is_valid() && Py_IS_TYPE(member.ptr(), &PyMemberDescr_Type)) {
+    const PyMemberDef& slot = *reinterpret_cast<PyMemberDescrObject*>(member.ptr())->d_member;
+    if (slot.type == T_OBJECT_EX) method.slot = slot.offset;
+  }
+  Py_INCREF(arguments[0]);
+  Py_XSETREF(method.owner, arguments[0]);
+  Py_RETURN_NONE;
 }
 
 /// The parameters of a Python function, in order.
@@ -147,12 +178,15 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(method_of(self).attributes);
   Py_VISIT(method_of(self).function);
+  Py_VISIT(method_of(self).owner);
   return 0;
 }
 
 int clear(PyObject* self) {
   Py_CLEAR(method_of(self).attributes);
   Py_CLEAR(method_of(self).function);
+  method_of(self).slot = 0;
+  Py_CLEAR(method_of(self).owner);
   return 0;
 }
 
@@ -173,6 +207,10 @@ void bind_quick_method(nb::module_& m) {
       {"__vectorcalloffset__", T_PYSSIZET, offsetof(QuickMethod, vectorcall), READONLY, nullptr},
       {"__dictoffset__", T_PYSSIZET, offsetof(QuickMethod, attributes), READONLY, nullptr},
       {nullptr, 0, 0, 0, nullptr}};
+  static PyMethodDef methods[] = {
+      {"__set_name__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(set_name)),
+       METH_FASTCALL, nullptr},
+      {nullptr, nullptr, 0, nullptr}};
   static PyGetSetDef properties[] = {
       {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
       {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -183,6 +221,7 @@ void bind_quick_method(nb::module_& m) {
                                 {Py_tp_clear, reinterpret_cast<void*>(clear)},
                                 {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
                                 {Py_tp_members, members},
+                                {Py_tp_methods, methods},
                                 {Py_tp_getset, properties},
                                 {0, nullptr}};
   static PyType_Spec spec{"buropt._core.QuickMethod", static_cast<int>(sizeof(QuickMethod)), 0,

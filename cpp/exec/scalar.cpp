@@ -11,17 +11,6 @@ namespace {
 constexpr std::int64_t kMaxElements = 512;
 constexpr std::int64_t kFewElements = 4;
 
-template <class T>
-void stop(T*, const ScalarInstruction<T>*) {}
-
-template <class T>
-auto handler_of(const Op& record) {
-  if constexpr (std::is_same_v<T, float>)
-    return record.scalar.f32;
-  else
-    return record.scalar.f64;
-}
-
 }  // namespace
 
 template <class T>
@@ -48,7 +37,7 @@ class ScalarCompiler final : public ElementEmitter {
       registers_[i].assign(size(node.type), -1);
       if (record.elements != nullptr)
         record.elements(*this);
-      else if (handler_of<T>(record) != nullptr)
+      else if (scalar_handler_of<T>(record) != nullptr)
         elementwise(record);
       else
         return std::nullopt;
@@ -57,7 +46,6 @@ class ScalarCompiler final : public ElementEmitter {
     for (std::size_t k = 0; k < g_.outputs.size(); ++k) {
       p_.stores_.push_back({static_cast<std::int32_t>(k), registers_of(g_.outputs[k])});
     }
-    p_.code_.push_back({stop<T>, 0, {}, 0});
     return std::move(p_);
   }
 
@@ -109,10 +97,9 @@ class ScalarCompiler final : public ElementEmitter {
   }
 
   std::int32_t append(const Op& record, std::span<const std::int32_t> regs, std::int64_t number) {
-    ScalarInstruction<T> s{handler_of<T>(record), new_register(T(0)), {}, number};
-    std::copy(regs.begin(), regs.end(), s.in.begin());
-    p_.code_.push_back(s);
-    return s.out;
+    const std::int32_t out = new_register(T(0));
+    p_.code_.add(record, out, regs, number);
+    return out;
   }
 
   void leaf(std::size_t i) {
@@ -187,11 +174,7 @@ void ScalarProgram<T>::run(const T* const* inputs, T* const* outputs,
 
 template <class T>
 void ScalarProgram<T>::run_registers(T* registers) const noexcept {
-#ifdef BUROPT_SCALAR_LOOP
-  for (const ScalarInstruction<T>& s : code_) s.run(registers, &s);
-#else
-  code_.front().run(registers, code_.data());
-#endif
+  code_.run(registers);
 }
 
 template <class T>

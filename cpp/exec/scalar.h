@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "ops/scalar_code.h"
 
 namespace buropt {
 
@@ -30,7 +31,7 @@ class ScalarProgram {
   std::int32_t output_register(std::int32_t k) const noexcept;
   void run_registers(T* registers) const noexcept;
 
-  std::size_t n_instructions() const { return code_.size() - 1; }
+  std::size_t n_instructions() const { return code_.size(); }
 
  private:
   struct Load {
@@ -45,7 +46,7 @@ class ScalarProgram {
   template <class>
   friend class ScalarCompiler;
 
-  std::vector<ScalarInstruction<T>> code_;  ///< ends with one that returns
+  ScalarCode<T> code_;
   std::vector<T> initial_;
   std::vector<Load> loads_;
   std::vector<Store> stores_;

@@ -148,6 +148,7 @@ class Walk {
 
 void run_fused(const Instruction& s, const Frame& frame) noexcept {
   const std::int64_t size = s.batched ? s.fused->size * frame.rows : s.fused->size;
+  if (size == 1 && s.fused->single != nullptr) return s.fused->single->run(frame);
   std::int64_t begin = 0;
   std::int64_t end = size;
   if (frame.parts > 1) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/blocks.h"
+#include "graph/single.h"
 #include "ops/op.h"
 
 namespace buropt {
@@ -53,6 +54,7 @@ struct Fused {
   std::vector<Operand> operands;
   std::vector<Instruction> parts;
   std::vector<Segment> segments;
+  std::shared_ptr<const SingleProgram> single;  ///< the parts, for one element; may be null
   std::vector<Zeroed> zeroed;
   std::vector<Delayed> delayed;
   std::vector<Repeated> repeated;

@@ -36,6 +36,7 @@ class FusedLowering {
     for (std::size_t t = 0; t < nodes_.size(); ++t) part(nodes_[t], t);
     if (!f_->delayed.empty()) find_repeated();
     f_->slot_bytes = delayed_bytes_ + n_slots_ * kLongest * f_->item;
+    if (f_->size == 1) make_single(first.dtype);
     Instruction s;
     s.run = run_fused;
     s.scratch_bytes =
@@ -91,6 +92,22 @@ class FusedLowering {
       f_->segments.push_back({blocks, begin});
     }
     return bytes;
+  }
+
+  /// Numbers, one for each sample, are a single element when there is one sample.
+  void make_single(DType dtype) {
+    std::vector<SingleNode> nodes;
+    for (std::size_t k = 0; k < f_->parts.size(); ++k) {
+      const Instruction& s = f_->parts[k];
+      nodes.push_back({&op(node(nodes_[k]).op), s.in, s.out, numbers_of_[k]});
+    }
+    std::vector<SingleValue> values;
+    for (std::size_t k = 0; k < f_->operands.size(); ++k) {
+      const Fused::Operand& o = f_->operands[k];
+      if (o.kind == Fused::Operand::scratch) continue;
+      values.push_back({static_cast<std::int32_t>(k), o.buffer, o.offset});
+    }
+    f_->single = SingleProgram::compile(dtype, nodes, values);
   }
 
   /// In memory if a part outside of [begin, end) reads it, or it is a result of the step.
