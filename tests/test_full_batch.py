@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -188,6 +189,17 @@ def test_long_rows_and_columns_are_cut():
     np.testing.assert_allclose(first.grad(x), expected, rtol=1e-11, atol=1e-15)
     np.testing.assert_array_equal(first.grad(x), other.grad(x))
     assert sliced(first) > 0
+
+
+def test_threads_of_python_that_come_first_together():
+    A, b = sparse(), labels(N)
+    x = np.random.default_rng(10).standard_normal(D)
+    expected = bo.compile(logistic, x, (A, b)).grad(x)
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(3):
+            oracle = bo.compile(logistic, x, (A, b))
+            for gradient in pool.map(lambda _, f=oracle: f.grad(x), range(8)):
+                np.testing.assert_array_equal(gradient, expected)
 
 
 def test_data_that_gain_nothing_are_not_copied():

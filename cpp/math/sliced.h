@@ -63,54 +63,43 @@ template <class T>
 class SlicedMatrix {
  public:
   static constexpr int kLanes = Pack<T>::size;
-  static constexpr std::int32_t kPiece = 512;  // entries
+  static constexpr std::int32_t kPiece = 512;  ///< entries
 
-  explicit SlicedMatrix(const CsrView<T>& a) : n_(a.n) {
-    std::vector<std::int64_t> begins;  // by piece: its first entry
-    std::vector<std::int32_t> targets;
-    std::vector<std::int32_t> lengths;
-    for (std::int64_t row = 0; row < a.n; ++row) {
-      const std::int64_t end = a.row_starts[row + 1];
-      const bool is_cut = end - a.row_starts[row] > kPiece;
-      if (is_cut) cut_rows_.push_back({row, n_cut_pieces_, 0});
-      std::int64_t begin = a.row_starts[row];
-      do {
-        begins.push_back(begin);
-        targets.push_back(static_cast<std::int32_t>(is_cut ? a.n + n_cut_pieces_++ : row));
-        lengths.push_back(static_cast<std::int32_t>(std::min<std::int64_t>(kPiece, end - begin)));
-        begin += kPiece;
-      } while (begin < end);
-      if (is_cut) cut_rows_.back().end = n_cut_pieces_;
-    }
-    const std::vector<std::int32_t> order = by_length(lengths);
-    lengths_.resize(at(ceil_div(std::ssize(order), kLanes) * kLanes), 0);
-    std::vector<std::int64_t> sorted_begins;
-    for (std::size_t k = 0; k < order.size(); ++k) {
-      sorted_begins.push_back(begins[at(order[k])]);
-      targets_.push_back(targets[at(order[k])]);
-      lengths_[k] = lengths[at(order[k])];
-    }
-    starts_.push_back(0);
-    for (std::size_t k = 0; k < lengths_.size(); k += kLanes) {
-      starts_.push_back(starts_.back() + lengths_[k]);
-    }
-    if (has_short_columns(a.width)) {
-      fill(a.columns, sorted_begins, short_columns_);
+  /// transposed: the columns of `a` are the rows here.
+  SlicedMatrix(const CsrView<T>& a, bool transposed)
+      : n_(transposed ? a.width : a.n), format_(format_of(a)) {
+    std::vector<std::int32_t> counts(at(n_), 0);
+    for_entries(a, transposed,
+                [&](std::int64_t row, std::int64_t, std::int64_t) { ++counts[at(row)]; });
+    const Places places = arrange(counts);
+    const auto fill = [&](auto& to, auto number) {
+      to.resize(at(starts_.back() * kLanes));  // zeros fill the slices up
+      std::vector<std::int32_t> filled(at(n_), 0);
+      for_entries(a, transposed, [&](std::int64_t row, std::int64_t column, std::int64_t e) {
+        using To = std::remove_cvref_t<decltype(to[0])>;
+        to[at(places(row, filled[at(row)]++))] = static_cast<To>(number(column, e));
+      });
+    };
+    const auto column_of = [](std::int64_t column, std::int64_t) { return column; };
+    const auto value_of = [&](std::int64_t, std::int64_t e) { return a.values[e]; };
+    if (has_short_columns(transposed ? a.n : a.width)) {
+      fill(short_columns_, column_of);
     } else {
-      fill(a.columns, sorted_begins, columns_);
+      fill(columns_, column_of);
     }
-    format_ = format_of(a);
-    if (format_ == Format::counts) fill(a.values, sorted_begins, counts_);
-    if (format_ == Format::values) fill(a.values, sorted_begins, values_);
+    if (format_ == Format::counts) fill(counts_, value_of);
+    if (format_ == Format::values) fill(values_, value_of);
     deal_out();
   }
 
-  /// Bytes of an entry in a matrix of so many columns, with the values of `a`.
-  static std::int64_t entry_bytes(const CsrView<T>& a, std::int64_t width) {
-    constexpr std::size_t value[] = {0, sizeof(std::uint16_t), sizeof(T)};
-    const std::size_t column =
-        has_short_columns(width) ? sizeof(std::uint16_t) : sizeof(std::int32_t);
-    return static_cast<std::int64_t>(column + value[static_cast<int>(format_of(a))]);
+  /// Bytes of an entry of `a` and of the same transposed, together.
+  static std::int64_t entry_bytes(const CsrView<T>& a) {
+    constexpr std::size_t value[] = {0, sizeof(counts_[0]), sizeof(T)};
+    const auto column = [](std::int64_t width) {
+      return has_short_columns(width) ? sizeof(short_columns_[0]) : sizeof(columns_[0]);
+    };
+    const std::size_t values = 2 * value[static_cast<int>(format_of(a))];
+    return static_cast<std::int64_t>(column(a.width) + column(a.n) + values);
   }
 
   std::int64_t bytes() const noexcept {
@@ -182,22 +171,65 @@ class SlicedMatrix {
 
   static Format format_of(const CsrView<T>& a) {
     if (a.values == nullptr) return Format::ones;
-    const auto is_count = [](T v) { return v >= 0 && v <= kMaxShort && v == std::floor(v); };
+    const auto is_count = [](T v) {
+      return v >= 0 && v <= kMaxShort && v == static_cast<T>(static_cast<std::int32_t>(v));
+    };
     const bool all_counts = kHasCounts && std::all_of(a.values, a.values + a.n_entries(), is_count);
     return all_counts ? Format::counts : Format::values;
   }
 
-  /// Puts what there is of each entry where the entry goes; zeros fill the slices up.
-  template <class From, class To>
-  void fill(const From* from, const std::vector<std::int64_t>& begins, std::vector<To>& to) const {
-    to.resize(at(starts_.back() * kLanes));
-    for (std::int64_t k = 0; k < std::ssize(begins); ++k) {
-      const From* entry = from + begins[at(k)];
-      To* place = to.data() + starts_[at(k / kLanes)] * kLanes + k % kLanes;
-      for (std::int64_t e = 0; e < lengths_[at(k)]; ++e) {
-        place[e * kLanes] = static_cast<To>(entry[e]);
+  /// Calls f(row, column, number) of every entry, those of a row in the order of the columns.
+  template <class F>
+  static void for_entries(const CsrView<T>& a, bool transposed, const F& f) {
+    for (std::int64_t i = 0; i < a.n; ++i) {
+      for (std::int64_t e = a.row_starts[i]; e < a.row_starts[i + 1]; ++e) {
+        transposed ? f(std::int64_t{a.columns[e]}, i, e) : f(i, std::int64_t{a.columns[e]}, e);
       }
     }
+  }
+
+  /// Where entry k of a row is stored.
+  struct Places {
+    std::vector<std::int32_t> first_piece;  ///< by row
+    std::vector<std::int64_t> begin;        ///< by piece
+
+    std::int64_t operator()(std::int64_t row, std::int64_t k) const {
+      return begin[at(first_piece[at(row)] + k / kPiece)] + k % kPiece * kLanes;
+    }
+  };
+
+  /// Cuts rows of such lengths into pieces, and the pieces into slices.
+  Places arrange(const std::vector<std::int32_t>& row_lengths) {
+    Places places;
+    std::vector<std::int32_t> targets;  // by piece
+    std::vector<std::int32_t> lengths;
+    for (std::int64_t row = 0; row < n_; ++row) {
+      places.first_piece.push_back(static_cast<std::int32_t>(targets.size()));
+      std::int32_t rest = row_lengths[at(row)];
+      const bool is_cut = rest > kPiece;
+      if (is_cut) cut_rows_.push_back({row, n_cut_pieces_, 0});
+      do {
+        targets.push_back(static_cast<std::int32_t>(is_cut ? n_ + n_cut_pieces_++ : row));
+        lengths.push_back(std::min(kPiece, rest));
+        rest -= kPiece;
+      } while (rest > 0);
+      if (is_cut) cut_rows_.back().end = n_cut_pieces_;
+    }
+    const std::vector<std::int32_t> order = by_length(lengths);
+    lengths_.resize(at(ceil_div(std::ssize(order), kLanes) * kLanes), 0);
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      targets_.push_back(targets[at(order[k])]);
+      lengths_[k] = lengths[at(order[k])];
+    }
+    starts_.push_back(0);
+    for (std::size_t k = 0; k < lengths_.size(); k += kLanes) {
+      starts_.push_back(starts_.back() + lengths_[k]);
+    }
+    places.begin.resize(order.size());
+    for (std::int64_t k = 0; k < std::ssize(order); ++k) {
+      places.begin[at(order[at(k)])] = starts_[at(k / kLanes)] * kLanes + k % kLanes;
+    }
+    return places;
   }
 
   /// Parts of the slices for threads, of about as many entries each.
@@ -267,13 +299,13 @@ class SlicedMatrix {
   }
 
   std::int64_t n_;
+  Format format_;
   std::int64_t n_cut_pieces_ = 0;
   std::vector<CutRow> cut_rows_;
   std::vector<std::int32_t> targets_;  ///< by length: rows, and after them pieces of long rows
   std::vector<std::int32_t> lengths_;  ///< in that order; zeros fill the last slice up
   std::vector<std::int64_t> starts_;   ///< by slice: registers of entries before it
   std::vector<std::int64_t> parts_;    ///< by part: its first slice
-  Format format_ = Format::values;
   std::vector<std::uint16_t> short_columns_;  ///< these or the next
   std::vector<std::int32_t> columns_;
   std::vector<std::uint16_t> counts_;  ///< these, the next, or neither
