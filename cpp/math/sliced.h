@@ -1,15 +1,16 @@
 // A sparse matrix for products with a vector, as many rows at a time as a register has lanes.
 //
-// Rows are sorted by length. Neighbours in that order are a slice, whose entries lie interleaved:
-// the first of each row, then the second of each. So a register sums a row in every lane, and
-// nothing branches where a row ends. What is read of an entry is kept small: a column takes two
-// bytes where that is enough, values none where all are 1, and of float64 two where all are counts
-// up to 65535. The format is SELL-C-sigma, with C the lanes and sigma all rows (Kreutzer et al.,
-// SIAM J. Sci. Comput. 36(5), 2014).
+// Rows are sorted by length within parts of neighbours, one for a thread to take. As many as a
+// register has lanes are a slice, whose entries lie interleaved: the first of each row, then the
+// second of each. So a register sums a row in every lane, and nothing branches where a row ends.
+// What is read of an entry is kept small: a column takes two bytes where that is enough, values
+// none where all are 1, and of float64 two where all are counts up to 65535. The format is
+// SELL-C-sigma, with C the lanes and sigma a part (Kreutzer et al., SIAM J. Sci. Comput. 36(5),
+// 2014).
 //
 // A long row is cut into pieces, which stand for rows: it would leave the lanes beside it empty,
 // and one thread would sum it alone. So at most as many zeros as a slice of whole pieces has
-// entries fill up what is stored.
+// entries fill up a part.
 //
 // Order of summation: one chain over the entries of a piece, one over the pieces of a row. Neither
 // lanes nor threads, nor how entries are stored, change a bit.
@@ -63,7 +64,7 @@ template <class T>
 class SlicedMatrix {
  public:
   static constexpr int kLanes = Pack<T>::size;
-  static constexpr std::int32_t kPiece = 512;  ///< entries
+  static constexpr std::int32_t kPiece = 256;  ///< entries
 
   /// transposed: the columns of `a` are the rows here.
   SlicedMatrix(const CsrView<T>& a, bool transposed)
@@ -89,7 +90,6 @@ class SlicedMatrix {
     }
     if (format_ == Format::counts) fill(counts_, value_of);
     if (format_ == Format::values) fill(values_, value_of);
-    deal_out();
   }
 
   /// Bytes of an entry of `a` and of the same transposed, together.
@@ -138,9 +138,10 @@ class SlicedMatrix {
   static constexpr std::uint16_t kMaxShort = std::numeric_limits<std::uint16_t>::max();
   /// To spread counts over lanes of float32 would cost more than it saves.
   static constexpr bool kHasCounts = sizeof(T) == 8;
-  /// Registers of entries that a part has at least, and how many parts there are at most.
-  static constexpr std::int64_t kPartSize = 1024;
-  static constexpr std::int64_t kMaxParts = 64;
+  static constexpr std::int32_t kNoTarget = -1;
+  /// Entries that a part has at least, and about how many parts there are at most.
+  static constexpr std::int64_t kPartSize = 1 << 13;
+  static constexpr std::int64_t kMaxParts = 32;
 
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
@@ -215,33 +216,34 @@ class SlicedMatrix {
       } while (rest > 0);
       if (is_cut) cut_rows_.back().end = n_cut_pieces_;
     }
-    const std::vector<std::int32_t> order = by_length(lengths);
-    lengths_.resize(at(ceil_div(std::ssize(order), kLanes) * kLanes), 0);
-    for (std::size_t k = 0; k < order.size(); ++k) {
-      targets_.push_back(targets[at(order[k])]);
-      lengths_[k] = lengths[at(order[k])];
-    }
+    places.begin.resize(targets.size());
     starts_.push_back(0);
-    for (std::size_t k = 0; k < lengths_.size(); k += kLanes) {
-      starts_.push_back(starts_.back() + lengths_[k]);
-    }
-    places.begin.resize(order.size());
-    for (std::int64_t k = 0; k < std::ssize(order); ++k) {
-      places.begin[at(order[at(k)])] = starts_[at(k / kLanes)] * kLanes + k % kLanes;
+    parts_.push_back(0);
+    const std::int64_t entries = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+    const std::int64_t most = std::max(kPartSize, ceil_div(entries, kMaxParts));
+    for (std::size_t first = 0, end = 0; first < targets.size(); first = end) {
+      for (std::int64_t size = 0; end < targets.size() && size < most; ++end) size += lengths[end];
+      append(first, std::span(lengths).subspan(first, end - first), targets, places);
     }
     return places;
   }
 
-  /// Parts of the slices for threads, of about as many entries each.
-  void deal_out() {
-    const auto slices = static_cast<std::int64_t>(starts_.size()) - 1;
-    const auto cost = [&](std::int64_t s) { return starts_[at(s)] + s; };  // of those before s
-    const std::int64_t most = std::max(kPartSize, ceil_div(cost(slices), kMaxParts));
-    parts_.push_back(0);
-    for (std::int64_t s = 1; s < slices; ++s) {
-      if (cost(s) - cost(parts_.back()) >= most) parts_.push_back(s);
+  /// Slices of the pieces from `first` on that have these lengths: a part.
+  void append(std::size_t first, std::span<const std::int32_t> lengths,
+              const std::vector<std::int32_t>& targets, Places& places) {
+    const std::vector<std::int32_t> order = by_length(lengths);
+    for (std::size_t k = 0; k < order.size(); k += kLanes) {
+      for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        const bool is_piece = k + lane < order.size();
+        const std::size_t piece = is_piece ? at(order[k + lane]) : 0;
+        lengths_.push_back(is_piece ? lengths[piece] : 0);
+        targets_.push_back(is_piece ? targets[first + piece] : kNoTarget);
+        if (!is_piece) continue;
+        places.begin[first + piece] = starts_.back() * kLanes + static_cast<std::int64_t>(lane);
+      }
+      starts_.push_back(starts_.back() + lengths[at(order[k])]);
     }
-    if (slices > 0) parts_.push_back(slices);
+    parts_.push_back(std::ssize(starts_) - 1);
   }
 
   /// Counts as numbers. Conversions of the compilers' would take twice the time.
@@ -291,8 +293,7 @@ class SlicedMatrix {
       }
     }
     const std::int32_t* targets = targets_.data() + s * kLanes;
-    const std::int64_t rest = std::ssize(targets_) - s * kLanes;
-    for (std::int64_t k = 0; k < std::min<std::int64_t>(kLanes, rest); ++k) {
+    for (int k = 0; k < kLanes && targets[k] != kNoTarget; ++k) {
       const std::int64_t target = targets[k];
       (target < n_ ? z[target] : scratch[target - n_]) = sum[k];
     }
@@ -302,8 +303,8 @@ class SlicedMatrix {
   Format format_;
   std::int64_t n_cut_pieces_ = 0;
   std::vector<CutRow> cut_rows_;
-  std::vector<std::int32_t> targets_;  ///< by length: rows, and after them pieces of long rows
-  std::vector<std::int32_t> lengths_;  ///< in that order; zeros fill the last slice up
+  std::vector<std::int32_t> targets_;  ///< of slices: rows, or n_ and more, pieces of long rows
+  std::vector<std::int32_t> lengths_;  ///< the same way; zeros where a slice is not full
   std::vector<std::int64_t> starts_;   ///< by slice: registers of entries before it
   std::vector<std::int64_t> parts_;    ///< by part: its first slice
   std::vector<std::uint16_t> short_columns_;  ///< these or the next
