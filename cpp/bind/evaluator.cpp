@@ -13,6 +13,7 @@
 #include "bind/describe.h"
 #include "bind/gil.h"
 #include "bind/topics.h"
+#include "exec/workspace.h"
 
 namespace buropt {
 
@@ -37,6 +38,16 @@ Evaluator::Evaluator(std::shared_ptr<Graph> graph,
     (vector == kValue ? has_value_ : has_gradient_) = true;
   }
   engine_ = std::make_shared<Engine>(graph, roles, places, samples_.data());
+}
+
+Evaluator::~Evaluator() = default;
+
+/// Calls run(workspace), with the interpreter's lock if that is over soon for so many samples.
+template <class F>
+void Evaluator::with_workspace(std::int64_t count, const F& run) const {
+  if (!engine_->is_short(count)) return without_gil([&] { run(nullptr); });
+  if (workspace_ == nullptr) workspace_ = engine_->new_workspace();
+  run(workspace_.get());
 }
 
 nb::object Evaluator::evaluate(nb::handle x, nb::handle idx, nb::handle weights,
@@ -92,17 +103,14 @@ void Evaluator::step(nb::handle x, double step_size, nb::handle idx, nb::handle 
   }
   gradient.reserve(static_cast<std::size_t>(bytes()));
   batch.outputs = {nullptr, gradient.data()};
-  const auto run = [&] {
+  with_workspace(batch.count, [&](Engine::Workspace* workspace) {
     const std::array<const std::byte*, 1> vectors{at};
     const bool is_float = dtype_ == DType::float32;
     const double size = is_float ? static_cast<float>(step_size) : step_size;
     const Step step{at, dim(), size, kGradient};
-    engine_->run(vectors, scale_of(batch), std::span<const Batch>(&batch, 1), threads_, &step);
-  };
-  if (engine_->is_short(batch.count))
-    run();
-  else
-    without_gil(run);
+    engine_->run(vectors, scale_of(batch), std::span<const Batch>(&batch, 1), threads_, &step,
+                 workspace);
+  });
   spare_.push_back(std::move(gradient));
 }
 
@@ -155,11 +163,9 @@ void Evaluator::run(const std::byte* x, double scale, std::span<const Batch> bat
   const std::array<const std::byte*, 1> vectors{x};
   std::int64_t count = 0;
   for (const Batch& batch : batches) count += batch.count;
-  if (engine_->is_short(count)) {
-    engine_->run(vectors, scale, batches, threads_);
-    return;
-  }
-  without_gil([&] { engine_->run(vectors, scale, batches, threads_); });
+  with_workspace(count, [&](Engine::Workspace* workspace) {
+    engine_->run(vectors, scale, batches, threads_, nullptr, workspace);
+  });
 }
 
 nb::dict Evaluator::describe() const { return buropt::describe(*engine_); }

@@ -32,6 +32,7 @@ class Evaluator {
             const std::vector<std::pair<std::int32_t, std::int64_t>>& outputs,
             const std::vector<std::int64_t>& x_shape, const nb::list& dense, const nb::list& csr,
             std::int64_t n_samples, int threads);
+  ~Evaluator();
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
@@ -64,6 +65,8 @@ class Evaluator {
   const std::byte* point(nb::handle x, Shape& shape, nb::object& holder, const char* name) const;
 
  private:
+  template <class F>
+  void with_workspace(std::int64_t count, const F& run) const;
   void deal_weights(const std::byte* weights, std::vector<Batch>& batches,
                     std::vector<std::byte>& picked) const;
   void pick_for_workers(nb::handle idx, nb::object& holder, std::vector<Batch>& batches) const;
@@ -74,6 +77,8 @@ class Evaluator {
   Samples samples_;
   Shape x_shape_;
   int threads_;
+  /// For calls that keep the interpreter's lock, of which there is one at a time.
+  mutable std::unique_ptr<Engine::Workspace> workspace_;
   std::vector<Buffer> spare_;  ///< gradients for step
   /// Memory for the list of a call's outputs; of several at once, one has it.
   mutable std::vector<std::byte*> outputs_;

@@ -254,20 +254,22 @@ std::pair<std::int64_t, std::int64_t> Engine::full_partition() const {
 }
 
 void Engine::run(std::span<const std::byte* const> vectors, double scale,
-                 std::span<const Batch> batches, int threads, const Step* step) const {
+                 std::span<const Batch> batches, int threads, const Step* step,
+                 Workspace* own) const {
   if (const Engine* engine = by_tables(vectors, batches)) {
     return engine->run(vectors, scale, batches, threads, step);
   }
-  const bool mine = !in_use_.test_and_set(std::memory_order_acquire);
+  const bool is_mine = own == nullptr && !in_use_.test_and_set(std::memory_order_acquire);
   struct Release {
     std::atomic_flag* flag;
     ~Release() {
       if (flag != nullptr) flag->clear(std::memory_order_release);
     }
-  } release{mine ? &in_use_ : nullptr};
-  std::unique_ptr<Workspace> own;
-  if (!mine) own = new_workspace();
-  Workspace& workspace = mine ? *workspace_ : *own;
+  } release{is_mine ? &in_use_ : nullptr};
+  std::unique_ptr<Workspace> another;
+  if (is_mine) own = workspace_.get();
+  if (own == nullptr) own = (another = new_workspace()).get();
+  Workspace& workspace = *own;
   Run run{vectors, batches, threads, step, workspace, is_full(batches)};
   if (is_scalar()) {
     for (const Batch& batch : batches) run_scalar(vectors, batch, workspace);

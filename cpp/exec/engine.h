@@ -102,10 +102,16 @@ class Engine {
   }
   std::size_t n_instructions() const;
 
+  /// The memory of a run.
+  struct Workspace;
+  std::unique_ptr<Workspace> new_workspace() const;
+
   /// Evaluates the program on every batch. vectors: pointers in the program's dtype; scale: the
-  /// value of the input of that role; step: taken at the end, of a single batch. Thread-safe.
+  /// value of the input of that role; step: taken at the end, of a single batch. Thread-safe. own:
+  /// memory that nobody else uses meanwhile; nullptr: the engine finds some, for which it has to
+  /// wait until all that was stored before is in the cache.
   void run(std::span<const std::byte* const> vectors, double scale, std::span<const Batch> batches,
-           int threads, const Step* step = nullptr) const;
+           int threads, const Step* step = nullptr, Workspace* own = nullptr) const;
 
   /// The partition of a batch of this many samples: (samples in a tile, slots).
   std::pair<std::int64_t, std::int64_t> partition(std::int64_t count) const;
@@ -117,7 +123,6 @@ class Engine {
   static constexpr std::int64_t kShortWork = 1 << 15;
   static constexpr std::int64_t kAnyRows = std::numeric_limits<std::int64_t>::max();
   struct ThreadState;
-  struct Workspace;
   struct Run;
 
   /// A sum over the samples, and the output that it is; where there is none, -1.
@@ -142,7 +147,6 @@ class Engine {
     std::int32_t rows;    ///< buffer of the samples' numbers, where a tile finds or leaves its own
   };
 
-  std::unique_ptr<Workspace> new_workspace() const;
   const Engine* by_tables(std::span<const std::byte* const> vectors,
                           std::span<const Batch> batches) const;
   void find_accumulators();
