@@ -92,7 +92,7 @@ thread_local bool inside_task = false;
 class Crew {
  public:
   /// Starts up to this many threads: fewer when the system refuses more.
-  explicit Crew(int workers) {
+  explicit Crew(int workers) : shares_(static_cast<std::size_t>(workers) + 1) {
     try {
       for (int i = 1; i <= workers; ++i) threads_.emplace_back([this, i] { work(i); });
     } catch (const std::system_error&) {
@@ -110,10 +110,14 @@ class Crew {
   int size() const { return static_cast<int>(threads_.size()) + 1; }
 
   void run(std::int64_t n, int members, Pool::Task task, void* context) {
-    n_ = n;
     task_ = task;
     context_ = context;
-    next_.store(0, std::memory_order_relaxed);
+    members_ = members;
+    for (int thread = 0; thread < members; ++thread) {
+      Share& share = shares_[static_cast<std::size_t>(thread)];
+      share.next.store(n * thread / members, std::memory_order_relaxed);
+      share.end = n * (thread + 1) / members;
+    }
     busy_.store(members - 1, std::memory_order_relaxed);
     publish(members);
     take_tasks(0);
@@ -123,6 +127,12 @@ class Crew {
 
  private:
   static constexpr std::uint64_t kMembers = 512;  // more than kMaxThreads
+
+  /// The tasks that a thread begins with.
+  struct alignas(64) Share {
+    std::atomic<std::int64_t> next{0};
+    std::int64_t end = 0;
+  };
 
   /// Starts a call of threads 0..members-1; 0 members: the end. The number travels in the counter
   /// of calls, so that a thread that has no part in a call touches nothing of it.
@@ -137,10 +147,13 @@ class Crew {
   }
 
   void take_tasks(int thread) {
-    for (;;) {
-      const std::int64_t task = next_.fetch_add(1, std::memory_order_relaxed);
-      if (task >= n_) return;
-      task_(context_, task, thread);
+    for (int k = 0; k < members_; ++k) {
+      Share& share = shares_[static_cast<std::size_t>((thread + k) % members_)];
+      for (;;) {
+        const std::int64_t task = share.next.fetch_add(1, std::memory_order_relaxed);
+        if (task >= share.end) break;
+        task_(context_, task, thread);
+      }
     }
   }
 
@@ -170,10 +183,10 @@ class Crew {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::atomic<std::uint64_t> call_{0};
-  std::atomic<std::int64_t> next_{0};
   std::atomic<int> busy_{0};
   std::atomic<int> sleeping_{0};
-  std::int64_t n_ = 0;
+  std::vector<Share> shares_;
+  int members_ = 0;
   Pool::Task task_ = nullptr;
   void* context_ = nullptr;
 };
