@@ -51,7 +51,9 @@ def sliced(oracle):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("values", ["ones", "counts", "integers", "large"])
-@pytest.mark.parametrize("shape", [(2048, 2101), (8192, 70_001), (65536 * 2, 1100)])
+@pytest.mark.parametrize(
+    "shape", [(2048, 2101), (8192, 70_001), (65536 * 2, 1100), (16_384, 300), (131_072, 210)]
+)
 def test_sums_of_integers_are_exact(shape, values, dtype):
     if values == "large" and dtype == np.float32:
         return  # not exact
@@ -191,6 +193,28 @@ def test_long_rows_and_columns_are_cut():
     assert sliced(first) > 0
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("n", "d"), [(1500, 70), (5000, 64), (40_000, 64)])
+def test_narrow_data_are_summed_by_blocks_of_samples(n, d, dtype):
+    """Each slot its own, also columns so long that they are cut, whatever the last block's size."""
+    rng = np.random.default_rng(12)
+    A = sp.csr_array(np.where(rng.random((n, d)) < 0.4, rng.standard_normal((n, d)), 0))
+    x, b, w = rng.standard_normal(d).astype(dtype), labels(n), rng.random(n)
+    first, other = (
+        bo.compile(logistic, x, (A, b), dtype=dtype, threads=threads) for threads in (1, 3)
+    )
+    slopes = w * -b / (1 + np.exp(b * (A @ x)))
+    gradient = first.grad(x, weights=w)
+    tolerance = 1e-12 if dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(gradient, A.T @ slopes / n, rtol=0, atol=tolerance)
+    np.testing.assert_array_equal(other.grad(x, weights=w), gradient)
+    np.testing.assert_array_equal(first.value_and_grad(x)[1], other.grad(x))
+    moved = x.copy()
+    other.step(moved, dtype(0.5))
+    np.testing.assert_array_equal(moved, x - dtype(0.5) * first.grad(x))
+    assert sliced(first) > 0
+
+
 def test_threads_of_python_that_come_first_together():
     A, b = sparse(), labels(N)
     x = np.random.default_rng(10).standard_normal(D)
@@ -206,7 +230,7 @@ def test_data_that_gain_nothing_are_not_copied():
     even = sparse()
     for A in (
         sparse(200, 3000, 20_000),  # few entries
-        sparse(3000, 1000),  # narrow
+        sp.random_array((3000, 60), density=0.4, rng=0, format="csr"),  # narrow
         sparse(30_000, 30_000, 50_000),  # few in a row
     ):
         n, d = A.shape

@@ -1,10 +1,11 @@
 // Thread pool: created on first use, rebuilt in a forked child, the only global state of the core.
 //
-// run() hands out task indices 0..n-1. Every thread begins with a share of neighbours, so that in the
-// next call it finds in its cache what it worked on in this one, and helps others when it is done.
-// Which thread takes which task is left to chance then, so a task may only write what belongs to its
-// index; that is what makes results the same for any number of threads. The caller works too. After a call the workers wait busily for
-// a moment before they sleep, since an optimizer's next call follows at once.
+// run() hands out task indices 0..n-1. Every thread begins with a share of neighbours, so that in
+// the next call it finds in its cache what it worked on in this one, and helps others when it is
+// done. Which thread takes which task is left to chance then, so a task may only write what belongs
+// to its index; that is what makes results the same for any number of threads. The caller works
+// too. After a call the workers wait busily for a moment before they sleep, since an optimizer's
+// next call follows at once.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ constexpr std::int64_t kReadShare = 32;
 /// All slots of a batch together hold at most this many accumulator bytes.
 constexpr std::int64_t kMaxSlotBytes = 16 << 20;
 /// Samples of a slot, at least, where large products are not made in its tiles.
-constexpr std::int64_t kSlotSamples = 512;
+constexpr std::int64_t kSlotSamples = 1024;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
@@ -248,6 +248,7 @@ const Engine* Engine::by_tables(std::span<const std::byte* const> vectors,
 std::pair<std::int64_t, std::int64_t> Engine::full_partition() const {
   const std::int64_t n = std::max<std::int64_t>(1, data_.n_samples);
   if (full_products_.empty()) return partition(n);
+  if (block_rows_ != 0) return {std::min(program_.max_rows, block_rows_), ceil_div(n, block_rows_)};
   const std::int64_t bytes = std::max<std::int64_t>(1, full_slot_bytes_);
   const std::int64_t slots = std::min({n / kSlotSamples, kMaxSlots, kMaxSlotBytes / bytes});
   return {program_.max_rows, std::clamp<std::int64_t>(slots, 1, ceil_div(n, program_.max_rows))};

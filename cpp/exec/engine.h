@@ -145,6 +145,8 @@ class Engine {
     std::int64_t width;   ///< of its rows
     std::int32_t vector;  ///< buffer of the vector, or of the sums
     std::int32_t rows;    ///< buffer of the samples' numbers, where a tile finds or leaves its own
+    /// A sum that every slot makes of its own samples, a block of the data.
+    bool is_by_blocks;
   };
 
   const Engine* by_tables(std::span<const std::byte* const> vectors,
@@ -163,6 +165,7 @@ class Engine {
                      std::byte* z) const;
   void run_full_dots(const Run& run) const;
   void run_full_sums(const Run& run) const;
+  void run_block_sums(const Run& run, std::int64_t slot, ThreadState& state) const;
   void run_scalar(std::span<const std::byte* const> vectors, const Batch& batch,
                   Workspace& workspace) const;
   void run_tiles(Run& run, double scale) const;
@@ -207,9 +210,10 @@ class Engine {
   std::vector<std::int64_t> sparse_;  ///< by input: which CSR array is a copy of it, or -1
   std::vector<FullProduct> full_products_;
   std::vector<Instruction> full_tile_;  ///< the tile of a full batch, if there are such products
-  std::int64_t full_slot_bytes_ = 0;    ///< of its accumulators in a slot
-  std::int64_t full_sum_bytes_ = 0;     ///< of those that have none
-  std::size_t n_buffers_ = 0;           ///< of the program and of full_products_
+  std::int64_t block_rows_ = 0;       ///< samples in a slot of a full batch; 0: it does not matter
+  std::int64_t full_slot_bytes_ = 0;  ///< of its accumulators in a slot
+  std::int64_t full_sum_bytes_ = 0;   ///< of those that have none
+  std::size_t n_buffers_ = 0;         ///< of the program and of full_products_
   /// By CSR array: its rows are short, and their lengths vary so much that an order pays.
   std::vector<bool> irregular_;
   std::optional<ScalarProgram<float>> scalar32_;

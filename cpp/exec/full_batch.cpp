@@ -3,7 +3,8 @@
 // What such a product costs in a tile is reads and writes all over the vectors. For all samples the
 // copies of the data (sliced_copy.h) take half of the time, in three steps: products of the rows
 // with vectors; the tiles, which read their samples' products, and leave the factors of sums; these
-// sums, by columns. Minibatches and the workers' batches go through the program as it is.
+// sums, by columns. Of narrow data a slot sums up its own block of samples after its tiles, into
+// its accumulators. Minibatches and the workers' batches go through the program as it is.
 #include <algorithm>
 #include <cstring>
 
@@ -38,7 +39,10 @@ void Engine::find_full_products() {
     if (!sliced->pays(data_.csr[csr], data_.n_samples, width, program_.dtype)) continue;
     const bool is_sum = kind == SparseProduct::sum;
     const auto rows = static_cast<std::int32_t>(program_.places.size() + full_products_.size());
-    full_products_.push_back({is_sum, csr, width, is_sum ? s.out : s.in[1], rows});
+    const std::int64_t block_rows =
+        is_sum ? SlicedCopy::block_rows(data_.csr[csr], data_.n_samples, width) : 0;
+    block_rows_ = std::max(block_rows_, block_rows);
+    full_products_.push_back({is_sum, csr, width, is_sum ? s.out : s.in[1], rows, block_rows != 0});
     Instruction copy;
     copy.run = copy_numbers;
     copy.in = {is_sum ? s.in[1] : rows};
@@ -49,8 +53,9 @@ void Engine::find_full_products() {
   n_buffers_ = program_.places.size() + full_products_.size();
   if (full_products_.empty()) full_tile_.clear();
   for (Accumulator& a : accumulators_) {
-    a.is_full_sum = std::ranges::any_of(
-        full_products_, [&](const FullProduct& p) { return p.is_sum && p.vector == a.buffer; });
+    a.is_full_sum = std::ranges::any_of(full_products_, [&](const FullProduct& p) {
+      return p.is_sum && !p.is_by_blocks && p.vector == a.buffer;
+    });
     std::int64_t& bytes = a.is_full_sum ? full_sum_bytes_ : full_slot_bytes_;
     a.full_offset = bytes;
     bytes += static_cast<std::int64_t>(round_up(at(a.size * size_of(program_.dtype))));
@@ -83,8 +88,16 @@ void Engine::run_full_dots(const Run& run) const {
     const FullProduct& p = full_products_[k];
     const CsrData& csr = data_.csr[p.csr];
     w.full_rows[k].reserve(at(data_.n_samples * size_of(program_.dtype)));
-    if (p.is_sum) continue;
+    if (p.is_sum && !p.is_by_blocks) continue;
     dispatch(program_.dtype, [&](auto zero) {
+      if (p.is_by_blocks) {
+        for (const auto& block :
+             csr.sliced->columns<decltype(zero)>(csr, data_.n_samples, p.width)) {
+          w.block_scratch_bytes =
+              std::max<std::int64_t>(w.block_scratch_bytes, block.n_cut_pieces() * sizeof(zero));
+        }
+        return;
+      }
       const auto& matrix = csr.sliced->rows<decltype(zero)>(csr, data_.n_samples, p.width);
       multiply_full(run, matrix, w.buffers[at(p.vector)], w.full_rows[k].data());
     });
@@ -95,12 +108,28 @@ void Engine::run_full_sums(const Run& run) const {
   Workspace& w = run.workspace;
   for (std::size_t k = 0; k < full_products_.size(); ++k) {
     const FullProduct& p = full_products_[k];
-    if (!p.is_sum) continue;
+    if (!p.is_sum || p.is_by_blocks) continue;
     const CsrData& csr = data_.csr[p.csr];
     const auto a = std::ranges::find(accumulators_, p.vector, &Accumulator::buffer);
     dispatch(program_.dtype, [&](auto zero) {
-      const auto& matrix = csr.sliced->columns<decltype(zero)>(csr, data_.n_samples, p.width);
-      multiply_full(run, matrix, w.full_rows[k].data(), sums(run, 0, 0, *a));
+      const auto& matrices = csr.sliced->columns<decltype(zero)>(csr, data_.n_samples, p.width);
+      multiply_full(run, matrices[0], w.full_rows[k].data(), sums(run, 0, 0, *a));
+    });
+  }
+}
+
+void Engine::run_block_sums(const Run& run, std::int64_t slot, ThreadState& state) const {
+  for (std::size_t k = 0; k < full_products_.size(); ++k) {
+    const FullProduct& p = full_products_[k];
+    if (!p.is_by_blocks) continue;
+    const CsrData& csr = data_.csr[p.csr];
+    dispatch(program_.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      const auto& blocks = csr.sliced->columns<T>(csr, data_.n_samples, p.width);
+      const auto* factors = reinterpret_cast<const T*>(run.workspace.full_rows[k].data());
+      blocks[at(slot)].times(factors + slot * block_rows_,
+                             reinterpret_cast<T*>(state.buffers[at(p.vector)]),
+                             reinterpret_cast<T*>(state.block_scratch.data()), 1);
     });
   }
 }

@@ -123,6 +123,7 @@ void Engine::prepare_threads(const Run& run, int members) const {
   for (std::size_t t = 0; t < at(members); ++t) {
     ThreadState& state = w.threads[t];
     if (state.buffers.empty()) new_thread(w, state);
+    if (run.is_full) state.block_scratch.reserve(at(w.block_scratch_bytes));
     for (const std::int32_t b : call_buffers_) state.buffers[at(b)] = w.buffers[at(b)];
     // A slot that is alone runs its instructions on all threads, in the scratch memory of the call.
     if (!run.splits) state.scratch.reserve(at(program_.scratch_bytes));
@@ -220,8 +221,13 @@ void Engine::run_slot(const Run& run, std::int64_t task, ThreadState& state) con
   std::byte* scratch = run.splits ? w.scratch.data() : state.scratch.data();
   // Divisions take a while, and a small batch has one tile.
   const std::int64_t tiles = batch.count <= rows ? 1 : ceil_div(batch.count, rows);
-  const std::int64_t first = slots == 1 ? 0 : slot * tiles / slots;
-  const std::int64_t end = slots == 1 ? tiles : (slot + 1) * tiles / slots;
+  std::int64_t first = slots == 1 ? 0 : slot * tiles / slots;
+  std::int64_t end = slots == 1 ? tiles : (slot + 1) * tiles / slots;
+  if (run.is_full && block_rows_ != 0) {
+    BUROPT_ASSERT(block_rows_ % rows == 0);
+    first = slot * (block_rows_ / rows);
+    end = std::min(tiles, first + block_rows_ / rows);
+  }
   for (std::int64_t tile = first; tile < end; ++tile) {
     const std::int64_t from = tile * rows;
     const std::int64_t n = std::min(rows, batch.count - from);
@@ -231,6 +237,7 @@ void Engine::run_slot(const Run& run, std::int64_t task, ThreadState& state) con
              state.sparse.data(), run.is_one_tile ? run.step_size() : 0});
     if (program_.has_per_sample_output) copy_rows(batch, from, n, state);
   }
+  if (run.is_full) run_block_sums(run, slot, state);
 }
 
 std::int64_t Engine::row_bytes(const InputRole& role) const {

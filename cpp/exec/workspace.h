@@ -11,6 +11,7 @@ struct Engine::ThreadState {
   Buffer arena;
   Buffer scratch;
   std::vector<Buffer> gathered;  ///< by input: rows picked by idx
+  Buffer block_scratch;          ///< of a product of a block of samples
   std::vector<std::byte*> buffers;
   std::vector<const std::int64_t*> picks;  ///< by buffer, as Frame::picks
   std::vector<const std::byte*> sparse;    ///< by buffer, as Frame::sparse
@@ -22,9 +23,10 @@ struct Engine::Workspace {
   Buffer shared;
   Buffer scratch;  ///< a part for each thread
   Buffer slots;
-  std::vector<Buffer> full_rows;  ///< by FullProduct: the numbers of all samples
-  Buffer full_sums;               ///< of a full batch, one after the other
-  Buffer full_scratch;            ///< of a product of all samples
+  std::vector<Buffer> full_rows;         ///< by FullProduct: the numbers of all samples
+  Buffer full_sums;                      ///< of a full batch, one after the other
+  Buffer full_scratch;                   ///< of a product of all samples
+  std::int64_t block_scratch_bytes = 0;  ///< what a thread needs of ThreadState::block_scratch
   std::vector<std::byte*> buffers;
   std::vector<ThreadState> threads;
   /// By thread: addresses for an instruction that is run on some of a tile's samples.

@@ -32,7 +32,7 @@
 
 namespace buropt {
 
-/// All rows of a CSR matrix in someone else's memory.
+/// Rows of a CSR matrix in someone else's memory.
 template <class T>
 struct CsrView {
   const T* values;  ///< nullptr: all are 1
@@ -41,7 +41,11 @@ struct CsrView {
   std::int64_t n;
   std::int64_t width;
 
-  std::int64_t n_entries() const noexcept { return row_starts[n]; }
+  std::int64_t n_entries() const noexcept { return row_starts[n] - row_starts[0]; }
+  /// Rows first..first+count-1.
+  CsrView part(std::int64_t first, std::int64_t count) const noexcept {
+    return {values, columns, row_starts + first, count, width};
+  }
 };
 
 /// Rows by their lengths: the longest first, equal ones in order.
@@ -175,7 +179,8 @@ class SlicedMatrix {
     const auto is_count = [](T v) {
       return v >= 0 && v <= kMaxShort && v == static_cast<T>(static_cast<std::int32_t>(v));
     };
-    const bool all_counts = kHasCounts && std::all_of(a.values, a.values + a.n_entries(), is_count);
+    const bool all_counts = kHasCounts && std::all_of(a.values + a.row_starts[0],
+                                                      a.values + a.row_starts[a.n], is_count);
     return all_counts ? Format::counts : Format::values;
   }
 
