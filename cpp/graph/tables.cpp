@@ -14,6 +14,9 @@ using Extents = std::vector<std::int64_t>;
 constexpr std::int64_t kRowCost = 6;
 /// Tables have to save a fifth: so many percent of the multiplications that they need.
 constexpr std::int64_t kGain = 125;
+/// A long sum over rows of a matrix is made of up to so many parts of so many rows or more.
+constexpr std::int64_t kMostParts = 16;
+constexpr std::int64_t kPartRows = 256;
 /// Products of more elements are not kept.
 constexpr std::int64_t kMostElements = 1 << 22;
 
@@ -217,12 +220,26 @@ class Tabler {
     if (!z) return kNone;
     const bool tb = flag(through, 1);
     const NodeId sums = summed(cotangent, *rows, *z, tb);
-    if (!tb) {
-      const NodeId columns = reshape(sums, {z->n * z->t, z->v});
-      return matmul(columns, true, reshape(here(b), {z->n * z->t, z->e}), false);
-    }
+    if (!tb) return table_gradient_of(sums, here(b), *z);
     const NodeId tables = z->t == 1 ? reshape(sums, {z->v, z->n}) : sums;
     return matmul(tables, false, matrices(here(b), *z), true, z->t > 1);
+  }
+
+  /// Cotangents (n, t, v) of the products times the matrix (n, t e): parts of both, and their sum.
+  /// A thread reads of the matrix what it multiplies otherwise as well.
+  NodeId table_gradient_of(NodeId sums, NodeId matrix, const Sizes& z) {
+    std::int64_t parts = 1;
+    while (2 * parts <= kMostParts && z.n % (2 * parts) == 0 &&
+           z.n * z.t >= 2 * parts * kPartRows) {
+      parts *= 2;
+    }
+    const std::int64_t rows = z.n * z.t / parts;
+    if (parts == 1) {
+      return matmul(reshape(sums, {rows, z.v}), true, reshape(matrix, {rows, z.e}), false);
+    }
+    const NodeId products =
+        matmul(reshape(sums, {parts, rows, z.v}), true, reshape(matrix, {parts, rows, z.e}), false);
+    return b_.emit("sum", {products}, Attributes({0}, {0}));
   }
 
   const Graph& g_;

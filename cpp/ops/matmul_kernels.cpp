@@ -260,6 +260,7 @@ void choose_stack(const MatmulForm& form, const LowerContext& c, Instruction& s)
   s.numbers = {form.m, form.k, form.n, form.transpose_a, form.transpose_b, 0, 0};
   append_stack(c, form.m * form.n, s);
   s.starts_sums = form.sums_samples;
+  s.splits = !form.sums_samples && !form.sums_stack;
   if (form.sums_samples)
     s.run = form.sums_stack ? samples_stack_kernel<T, true> : samples_stack_kernel<T, false>;
   else

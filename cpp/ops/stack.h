@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "math/lanes.h"
 #include "ops/op.h"
 
 namespace buropt {
@@ -55,16 +56,19 @@ void append_stack(const LowerContext& context, std::int64_t result_size, Instruc
 
 inline constexpr std::size_t kMaxStackOperands = 8;
 
-/// Calls f(operands, result) for every matrix of every sample; `from` is where append_stack began.
+/// Calls f(operands, result) for every matrix of every sample, or for a part of each one's if the
+/// instruction splits; `from` is where append_stack began.
 template <class T, class F>
 void for_matrices(const Instruction& s, const Frame& frame, std::size_t from, F&& f) noexcept {
   const std::int64_t* n = s.numbers.data() + from;
   const std::int64_t count = n[0];
   const std::int64_t rows = s.rows(frame);
-  T* out = buffer_as<T>(frame, s.out);
+  const std::int64_t begin = part_begin(count, frame.parts, frame.part);
+  const std::int64_t end = part_begin(count, frame.parts, frame.part + 1);
   std::array<const T*, kMaxStackOperands> operands{};
   for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t i = 0; i < count; ++i, out += n[1]) {
+    T* out = buffer_as<T>(frame, s.out) + (row * count + begin) * n[1];
+    for (std::int64_t i = begin; i < end; ++i, out += n[1]) {
       const std::int64_t* place = n + 2;
       for (std::size_t k = 0; k < s.in.size(); ++k, place += 1 + count) {
         operands[k] = buffer_as<const T>(frame, s.in[k]) + row * place[0] + place[1 + i];
