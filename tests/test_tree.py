@@ -82,6 +82,18 @@ def test_leaves_are_views_of_the_vector():
     np.testing.assert_array_equal(vector, [1, 1, 5, 1, 6])
 
 
+@pytest.mark.parametrize("size", [1, 5, 1000, 100_000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_vectors_begin_at_a_cache_line(size, dtype):
+    for _ in range(5):
+        vector, spec = flatten({"a": np.ones(size, dtype), "b": 2}, dtype=dtype)
+        again = spec.flatten(spec.unflatten(vector))
+        assert vector.ctypes.data % 64 == again.ctypes.data % 64 == 0
+        np.testing.assert_array_equal(vector, again)
+        assert vector.dtype == again.dtype == dtype
+        assert vector.shape == again.shape == (size + 1,)
+
+
 def test_flatten_copies():
     x0 = np.ones(3)
     vector, spec = flatten(x0)

@@ -32,7 +32,7 @@ def bound(f: Callable[[Any], Any], x: Any) -> Contestant:
 
 def step(oracle: bo.Oracle, step_size: float) -> Contestant:
     """One SGD step over all samples of the oracle; the answer is the gradient at its start."""
-    x = oracle.x0.copy()
+    x = oracle.flatten(oracle.unflatten(oracle.x0))
 
     def answer() -> Any:
         moved, long = oracle.x0.copy(), 2.0**20  # so long that the start does not round it away
